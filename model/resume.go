@@ -124,10 +124,11 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	return t, err
 }
 
-// resume runs the steps of a text again. If it is cancelled, the text ends at the position that was reached.
-// First, resume runs the last step of the trace with other tokens, because the recorder describes the next
-// step by how its shapes differ from those of the last recorded step. Cache positions that this first run
-// writes are overwritten later, or are after the end of the text.
+// resume runs the steps of a text again. If it is cancelled, the text ends at the position that was
+// reached. First, resume runs an extra step with the same shapes as the last step of the trace, because the
+// recorder stores only how the shapes of the next step differ from those of the last recorded step. The
+// tokens of the extra step do not matter: the cache positions that it writes are overwritten later, or are
+// after the end of the text.
 func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)

@@ -210,8 +210,8 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 }
 
 // generates reports whether run.Runner.Generate can run the next steps, which requires that the host reads
-// only tokens between two steps. The current step must be a decode step, the last step that the executor ran,
-// and complete.
+// only tokens between two steps. The current step must be a decode step that has run to its last dispatch,
+// and the executor must not have run another step since.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
 	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.Ran == last.Index &&

@@ -52,8 +52,9 @@ func (s *live) restore(ctx context.Context, position int) (restored, error) {
 }
 
 // stepAt returns how many tokens a step at a position of the text processes. If the text has a step at this
-// position, it is the number of tokens of that step. If an earlier text filled the position, the step ends
-// where the next step of this text begins, or at the position `to` if this is earlier.
+// position, the result is the number of tokens of that step. Otherwise an earlier text filled the position.
+// The step then ends where the next step of this text begins or at the position `to`, whichever is first,
+// and has at most maxChunk tokens.
 func (s *live) stepAt(at, to int) int {
 	for i := range s.text.Turns {
 		turn := &s.text.Turns[i]

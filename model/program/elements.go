@@ -142,7 +142,7 @@ func fromDevice(t pte.Type, words []byte) ([]byte, error) {
 	return out, nil
 }
 
-// halved returns the bytes of f32 numbers as f16.
+// halved returns a function that loads f32 numbers with `load` and returns them as f16 numbers.
 func halved(load func() ([]byte, error)) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		data, err := load()

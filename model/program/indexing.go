@@ -36,8 +36,8 @@ func where(c *call) {
 	c.give(c.one("where", kind.Args{"condition": c.condition("condition"), "a": a, "b": b}))
 }
 
-// indices returns a tensor argument whose elements are indices into a dim of x. If the tensor is an input of
-// the method, indices must be less than the maximum size of the dim.
+// indices returns a tensor argument whose elements are indices into a dim of x. If the tensor is an input
+// of the method, indices records that its elements must be less than the maximum size of the dim.
 func (c *call) indices(name string, x graph.ValueID, axis int) graph.ValueID {
 	return c.indexing(c.tensor(name), x, axis)
 }
@@ -130,7 +130,7 @@ func cumSum(c *call) {
 	}))
 }
 
-// topK computes the largest elements along a dim, or the smallest elements, which are the largest of -x.
+// topK finds the k largest elements along a dim, or the k smallest elements, which are the largest of -x.
 func topK(c *call) {
 	x, k, largest := c.tensor("self"), c.int("k"), c.bool("largest")
 	axis := c.axis(x, c.int("dim"))
@@ -183,7 +183,7 @@ func fullLike(value func(c *call) float64) func(c *call) {
 			return
 		}
 		x = c.asType(x)
-		// The condition 0 (false) selects b, the value, in place of each element of x.
+		// The condition is always 0 (false), so each element of the result is b, the value.
 		c.give(c.one("where", kind.Args{
 			"condition": c.scalar(0), "a": x, "b": c.filledAs(c.outType(), value(c), []int{1}),
 		}))

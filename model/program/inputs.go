@@ -86,7 +86,7 @@ func (m *Method) argument(id int, t *pte.Tensor) Argument {
 	return a
 }
 
-// LiveDim is the size of a dim of an input in a run.
+// LiveDim states the size that a dim of an input has in a run.
 type LiveDim struct {
 	Input, Dim int
 	Size       int
@@ -113,8 +113,8 @@ func ParseLiveDims(text string) ([]LiveDim, error) {
 }
 
 // LiveShapes returns the shape of each input of a run in which the user has chosen the sizes of some dims.
-// Dims that are equal to a chosen dim in every run get the same size. All other dims get their upper bound.
-// The error wraps ErrInput.
+// If the user has chosen the size of a dim, the dims that have the same size in every run get this size
+// too. All other dims get their upper bound. The error wraps ErrInput.
 func (m *Method) LiveShapes(chosen []LiveDim) ([][]int, error) {
 	inputs := m.Inputs()
 	shapes := make([][]int, len(inputs))

@@ -39,10 +39,10 @@ type Language struct {
 	method Method
 }
 
-// OpenLanguage finds the sizes of a method. An empty name selects the method forward or, if there is no such
-// method, the only method that has the inputs of a language model. The error wraps ErrNotLanguage if the
-// method has other inputs or outputs. If gpuscope cannot run the method, OpenLanguage returns the same
-// errors as Build.
+// OpenLanguage opens a method as a language model and finds its sizes. If `name` is "", OpenLanguage
+// chooses the method called "forward". If there is none, it chooses the only method that has the inputs of
+// a language model. The error wraps ErrNotLanguage if the method does not have the inputs and outputs of a
+// language model. If gpuscope cannot run the method, OpenLanguage returns the same errors as Build.
 func OpenLanguage(f *pte.File, name string) (*Language, error) {
 	m, err := methodOf(f, name)
 	if err != nil {
@@ -55,8 +55,8 @@ func OpenLanguage(f *pte.File, name string) (*Language, error) {
 	return l, nil
 }
 
-// methodOf returns the method called `name`. If `name` is empty, it returns forward or, without forward, the
-// only method that reads tokens.
+// methodOf returns the method called `name`. If `name` is "", it returns the method called "forward". If
+// there is none, it returns the only method that reads tokens.
 func methodOf(f *pte.File, name string) (*pte.Method, error) {
 	if name != "" {
 		return f.Method(name)

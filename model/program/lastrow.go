@@ -12,9 +12,9 @@ import (
 // lastRows is not called.
 const lastRule = "last"
 
-// rowWise lists operators that work row by row. It maps each operator to the names of some of its arguments.
-// To compute a row of the outputs, the operator reads only the same row of these arguments. Dim 1 of a
-// tensor counts its rows, one for each token.
+// rowWise lists operators that work row by row. It maps each operator to the names of some of its
+// arguments. To compute a row of the outputs, the operator reads only the same row of these arguments. The
+// rows of a tensor are along its dim 1, one row for each token.
 var rowWise = map[string][]string{
 	"et_vk.rms_norm.default":                {"x"},
 	"aten.native_layer_norm.default":        {"input"},
@@ -142,7 +142,7 @@ func (n *narrowing) arg(op *vulkan.Operator, name string) (at int, v vulkan.Valu
 	return at, n.from.Values[op.Args[at]]
 }
 
-// outputs returns the outputs that are computed from the arguments in rowWise.
+// outputs returns the outputs that are computed from the arguments listed in rowWise or pointwise.
 func (n *narrowing) outputs(op *vulkan.Operator) []int {
 	out := op.Args[len(op.Args)-1]
 	list, ok := n.from.Values[out].(vulkan.ValueList)

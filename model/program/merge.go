@@ -23,8 +23,8 @@ type merging struct {
 	next     uint32              // id in the graph for operator 0 of the next delegate
 }
 
-// mostMerged is the maximum number of values of all called delegates. A method can call a delegate many
-// times, so without this limit a small file could cause a lot of work.
+// mostMerged is the maximum number of values in the merged graph. Each call of a delegate adds all values
+// of the delegate, so without this maximum a small file with many calls could cause a lot of work.
 const mostMerged = 1 << 20
 
 // merge joins the delegates that the method calls into one graph. `graphs` has the graph of each delegate.

@@ -7,11 +7,11 @@
 //	outputs, err := p.Run(ctx, inputs)
 //
 // Each operator of the delegate becomes one or more operators of package ops. Their names start with the
-// number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the value
-// in the file: "%3". A constant's name is its key. If the key is a hash, the name is made of the constant's
-// number, for example "constant5". Method.Value returns the value in the engine's graph for a number in the
-// file. If a method calls several delegates, they become one graph, in which the numbers continue from
-// delegate to delegate.
+// number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the
+// value in the file: "%3". A constant's name is its key. If the key is a hash, the name is made of the
+// constant's number, for example "constant5". Method.Value takes the number that a value has in the file
+// and returns the value in the engine's graph. If a method calls several delegates, they become one graph,
+// in which the numbers continue from delegate to delegate.
 //
 // The engine computes in f32 and i32. 64-bit integers are converted to 32 bits when they are copied to the
 // device; a number that does not fit is an error. Bools, int8 and uint8 are f32 numbers on the device. Run
@@ -274,7 +274,7 @@ func (b *builder) outputs() {
 	}
 }
 
-// survey sets the fields `mutable`, `limits` and `shared`, before the first operator is added.
+// survey sets the fields `mutable`, `limits`, `hostOnly` and `shared` before the first operator is added.
 func (b *builder) survey() {
 	for i := range b.g.Operators {
 		op := &b.g.Operators[i]

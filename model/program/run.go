@@ -201,8 +201,8 @@ func (p *Program) stepInput(host map[int]*npy.Array) (in *graph.StepInput, state
 	return in, state, nil
 }
 
-// outputs reads the outputs of the delegate, runs the copies of the host, and returns the outputs of the
-// method.
+// outputs reads the outputs of the delegate, performs the method's copies on the host (see hostCopy), and
+// returns the outputs of the method.
 func (p *Program) outputs(host map[int]*npy.Array) ([]*npy.Array, error) {
 	m := p.method
 	_, results, err := m.source.Split(m.call.Args)

@@ -18,7 +18,8 @@ func symSize(c *call) {
 }
 
 // selectAsSymInt implements et_vk.select_as_symint, which returns an element of a tensor as an integer. For
-// an input of the method, the host reads the element in each run. For a constant, the integer is known.
+// an input of the method, the host reads the element in each run. For a constant, the integer is already
+// known when the graph is built.
 func selectAsSymInt(c *call) {
 	id, _ := c.arg("x")
 	at := make([]int, len(c.fileTensor("x").Dims))
@@ -85,7 +86,7 @@ func (c *call) plus(a kind.Int, n int64) kind.Int {
 	return kind.Sym(v)
 }
 
-// traced is an element of a tensor, plus a number.
+// traced describes an integer as the sum of an element of a tensor and the number `add`.
 type traced struct {
 	of  int   // value of the file
 	at  []int // index of the element in each dim; a negative index counts from the end
@@ -315,8 +316,8 @@ func (b *builder) limitPositions(op *vulkan.Operator) {
 	}
 }
 
-// symArithmetic returns the builder for an operator on two integers. If both are known, it computes the
-// result f(a, b) at once.
+// symArithmetic returns the builder for an operator on two integers. If both integers are known when the
+// graph is built, the builder computes the result f(a, b) and adds no operator.
 func symArithmetic(kindName string, f func(a, b int64) int64) func(c *call) {
 	return func(c *call) {
 		a, b := c.sym("a"), c.sym("b")

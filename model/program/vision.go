@@ -149,9 +149,9 @@ func gridPriors(c *call) {
 	}))
 }
 
-// int8Convolution returns the builder for a convolution of int8 elements. It convolves x minus its zero point
-// with the weights. Both are integers, so their sums are exact in f32 below 2^24. Then it applies scales and
-// bias.
+// int8Convolution returns the builder for a convolution of int8 elements. It convolves x minus its zero
+// point with the weights. Both are integers, so sums of their products are exact in f32 below 2^24. Then it
+// applies scales and bias.
 func int8Convolution(depthwise, transposed bool) func(c *call) {
 	return func(c *call) {
 		x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))

@@ -261,7 +261,7 @@ func linearQuantized(c *call) {
 	c.give(y)
 }
 
-// chooseQParams computes the scale and the zero point of each row. Other blocks than whole rows are not
+// chooseQParams computes the scale and the zero point of each block. Only blocks of exactly one row are
 // supported.
 func chooseQParams(c *call) {
 	x, block := c.tensor("input"), c.ints("block_size")

@@ -25,8 +25,8 @@ type Generation struct {
 	Timing          engine.Timing
 	Pipelined       bool
 	Recorded        bool // pass a snapshot of each step to Gave
-	// Recent returns the tokens before a position to which the repeat penalty applies. Recent is nil if there
-	// is no penalty.
+	// Recent returns the earlier tokens to which the repeat penalty applies when the token at `position` is
+	// picked. Recent is nil if there is no penalty.
 	Recent func(position int) []int
 	// Gave is called with the result of each step. It returns whether to run another step.
 	Gave func(out Picked, was stepping.Snapshot) (more bool, err error)
@@ -34,8 +34,9 @@ type Generation struct {
 	at, next place // recurrent slots of the running step, and of the step prepared after it
 }
 
-// Pipelines reports whether steps can run in pipelined mode. Sampling must be greedy and no candidates may be
-// reported. The next step then needs only the token, which is already on the device.
+// Pipelines reports whether steps can run in pipelined mode. This requires greedy sampling, and steps that
+// report only the token and no candidates. The next step then needs only the token, which is already on the
+// device.
 func (r *Runner) Pipelines() bool { return r.Greedy() && r.Net.Told == 0 }
 
 // Generate runs the decode steps. The engine must be able to prepare the steps (see

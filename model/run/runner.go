@@ -42,9 +42,9 @@ func NewRunner(dev gpu.Device, exec *engine.Executor, n *network.Network) *Runne
 }
 
 // Step runs one step, which processes the given tokens at the given position. If `gives` is true, it picks
-// and returns the next token. `recent` lists the tokens to which the repeat penalty applies. If the model has
-// recurrent State, HasState(position) must be true. Otherwise the step has the right shapes but computes from
-// another state.
+// and returns the next token. `recent` lists the tokens to which the repeat penalty applies. If the model
+// has recurrent State, HasState(position) must be true. If it is false, the step still runs with the right
+// shapes, but it starts from an arbitrary state, so its results are wrong.
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {

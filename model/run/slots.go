@@ -62,7 +62,8 @@ func (s *slots) forget(after int) {
 }
 
 // take chooses the slot that a step will write. The step reads slot `from` and processes the tokens from
-// `position` up to `end`. take marks the slot as unknown. The caller records the new state after the step.
+// `position` up to `end`. take records that the state in the chosen slot is unknown. After the step, the
+// caller records the new state.
 func (s *slots) take(from, position, end int) int {
 	best, least := -1, math.Inf(1)
 	pinned := -1 // first slot with the pinned state; other slots with this state may be overwritten
@@ -89,7 +90,7 @@ func (s *slots) take(from, position, end int) int {
 
 // loss rates how much is lost if a step at `position` overwrites slot i. It considers the farthest position
 // that is restored from this slot. The loss is the number of tokens that would have to run again to reach
-// that position without the slot, divided by the distance of that position from `position`.
+// that position without the slot, divided by 1 plus the distance of that position from `position`.
 func (s *slots) loss(i, position int) float64 {
 	at, next := s.at[i], max(position, s.at[i])+1
 	for _, other := range s.at {

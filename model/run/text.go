@@ -106,7 +106,8 @@ func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	n.Position = t.Position()
 	if n.Position >= len(t.IDs) {
 		n.Tokens, n.Gives = []int{0}, true
-		// After the command `plan`, no step may have run. The token is then unknown.
+		// After the command `plan`, the text can be at this position although no step has run. The token is
+		// then unknown.
 		if last := t.Last(); last != nil {
 			n.Tokens[0] = last.Token
 		}

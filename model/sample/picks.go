@@ -17,8 +17,8 @@ type Picks struct {
 	Stats graph.ValueID
 }
 
-// Pick adds the operators and outputs for picking the next token to a graph. `told` is the number of
-// candidates for the next token that each step reports, or 0 to report only the picked token.
+// Pick adds to a graph the operators and outputs that are needed to pick the next token. `told` is the
+// number of candidates for the next token that each step reports, or 0 to report only the picked token.
 func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) Picks {
 	p := Picks{
 		Told: min(told, vocab), Sampling: by, Candidates: min(max(told, by.Candidates()), vocab),

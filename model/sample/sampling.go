@@ -193,8 +193,8 @@ func (s *Sampler) penalise(recent []int) {
 	})
 }
 
-// weigh returns the sum of the options' weights, which are proportional to their probabilities at a
-// temperature. The weight of the first option is 1.
+// weigh returns the sum of the weights of the options. The weight of an option is proportional to its
+// probability at the given temperature. The first option has weight 1.
 func weigh(list []option, temperature float64) (sum float64) {
 	for _, o := range list {
 		sum += math.Exp((o.logit - list[0].logit) / temperature)

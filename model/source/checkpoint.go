@@ -77,8 +77,8 @@ func (c *checkpoint) Bounds(context, maxChunk int) (positions, tokens int, err e
 }
 
 // settleHead decides which matrix computes the logits if the configuration contradicts the tensors. If the
-// files have a head matrix that differs from the embedding, it is the head matrix. Otherwise it is the
-// embedding.
+// files have a head matrix that differs from the embedding, the head matrix computes them. Otherwise the
+// embedding does.
 func (c *checkpoint) settleHead(table *arch.Tensor) error {
 	head := c.ByName[c.config.Form.Names.Head]
 	switch {

@@ -19,8 +19,8 @@ import (
 // means its default.
 type Options struct {
 	Path string // empty for the embedded model
-	// Method is the method of an ExecuTorch program. An empty Method selects forward or, if there is no
-	// forward, the only method that reads tokens.
+	// Method is the method of an ExecuTorch program. If it is "", the method called "forward" is used. If
+	// there is none, the only method that reads tokens is used.
 	Method string
 	Data   []string // files with further constants of an ExecuTorch program
 	// Quantize is "q4" to quantize float matrices to q4gsw. GroupSize is the number of columns that share a
@@ -58,7 +58,7 @@ type Source interface {
 	Close() error
 	// Sizes checks the configuration of the model and returns the sizes.
 	Sizes() (Sizes, error)
-	// Ignored returns the configuration keys that gpuscope does not know for the kind of model.
+	// Ignored returns the configuration keys in the file that have no effect (see arch.Ignored).
 	Ignored() []arch.Ignored
 	// Bounds returns the number of positions and the largest number of tokens in a step. It checks the
 	// requested numbers, and replaces 0 by the default. The error wraps session.ErrUsage.
@@ -76,7 +76,7 @@ type Source interface {
 	Loaded()
 	// Changed describes how weights were changed while they were loaded, or "".
 	Changed() string
-	// Describe sets the fields of a trace's model that depend on the file.
+	// Describe sets the fields of `info` that depend on the file.
 	Describe(info *trace.Model)
 }
 

@@ -82,8 +82,8 @@ func (s *Session) beginRepeat(c session.Command) (Work, error) {
 	}, nil
 }
 
-// repeat runs step t n more times and records how long its dispatches took. The position of the text does not
-// change.
+// repeat runs the step `t` again, `n` times, and records how long its dispatches took. The position of the
+// text does not change.
 func (s *Session) repeat(ctx context.Context, t Step, n int, r *session.Reply) error {
 	var samples [][]int64
 	var err error

@@ -229,8 +229,9 @@ func (w *Watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 	return h, h.dispatch != nil, nil
 }
 
-// changed finds the dispatches that changed since the previous step. The function `how` describes the change
-// of a dispatch, or returns "" if there is none. The hit contains the name of the first changed dispatch.
+// changed finds the dispatches that match the pattern of the breakpoint and changed since the previous
+// step. The function `how` describes the change of a dispatch, or returns "" if there is none. The hit
+// contains the name and the change of the first of these dispatches, and the number of further ones.
 func (w *Watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
@@ -273,7 +274,7 @@ func (h *history) median() int64 {
 	return ns
 }
 
-// whole is the key in watch.past under which the durations of whole steps are kept.
+// whole is the key in Watch.past under which the durations of whole steps are kept.
 const whole trace.DispatchID = -1
 
 // late finds the dispatch whose duration has the largest ratio to its median duration, if this ratio exceeds

@@ -21,7 +21,7 @@ import (
 )
 
 // CeilingCache is the folder in which the measured ceilings of devices are stored, with one file for each
-// device and driver. An empty CeilingCache stores nothing.
+// device and driver. If it is "", no ceilings are stored.
 type CeilingCache string
 
 // cachedCeilings is the content of one file in the cache. Version identifies the method by which the ceilings
@@ -157,9 +157,9 @@ func MeasureOn(ctx context.Context, dev gpu.Device, cache CeilingCache, known *t
 	return found, nil
 }
 
-// MeasureCeilings opens the device that `device` selects by its number or a part of its name. It measures the
-// ceilings of the device: the best rates and times that the device can reach. It stores the ceilings in the
-// folder `cache`, unless `cache` is "".
+// MeasureCeilings opens the device that `device` selects by its number or a part of its name. It measures
+// the ceilings of the device: the best rates and times that the device can reach. If `cache` is not "", it
+// stores the ceilings in the folder `cache`.
 func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, progress engine.Progress,
 	warn func(error),
 ) (*trace.Ceilings, error) {

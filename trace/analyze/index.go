@@ -60,7 +60,8 @@ type graph struct {
 	Symints   map[trace.ValueID]*trace.SymInt
 	Layers    *layering
 	// sums is a cache with the stepSum of each repeated step. The key is the address of the step's first
-	// dispatch. This works because a step that gets samples gets a new list of dispatches too.
+	// dispatch. When samples are added to a step, its list of dispatches is replaced, so the key changes
+	// too.
 	sums sync.Map
 }
 
@@ -304,7 +305,7 @@ func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	return nil
 }
 
-// Kernel returns the kernel with a name, and nil if the trace does not describe it.
+// Kernel returns the kernel with the given name, or nil if the trace does not describe it.
 func (x *Index) Kernel(name string) *trace.Kernel { return x.Graph.Kernels[name] }
 
 // Producers returns the operators that have a value as output.

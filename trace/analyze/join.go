@@ -2,7 +2,7 @@ package analyze
 
 import "gpuscope/trace/analyze/join"
 
-// join finds the counterparts of each launch at the baseline.
+// join finds the counterparts of each launch in the baseline.
 func (c *comparison) join(now, then []Launch) {
 	a, b := joinSide(c.x, now), joinSide(c.baseline, then)
 	pairs := join.Join(&a, &b)

@@ -32,7 +32,8 @@ type Prompt struct {
 	RanTimed, WarmTimed bool
 }
 
-// The method and adds a step to the prompt. This step must have read the tokens that follow in the prompt.
+// The method and adds a step to the prompt. The step must have read the tokens of the prompt that come
+// directly after those of the steps added before.
 func (p *Prompt) and(s *trace.Step) {
 	warm, again := s.CPU.TotalNS, WarmAgain(s)
 	switch {

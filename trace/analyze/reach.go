@@ -61,8 +61,9 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
-// FirstCalled returns the message that a name matches n things and that only the first of them is used.
-// `what` is the plural of the things, and `whole` is the full name of the first one.
+// FirstCalled returns a message for the user: the name matches n things, and only the first of them is
+// used. `what` is the plural noun for the things, such as "operators". `whole` is the full name of the
+// first one.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s matches %d %s; only the first is used: %s", name, n, what, whole)
 }

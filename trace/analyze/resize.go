@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// EachPlanChange calls f for each change of a plan that the shape propagation of a step made, in order.
+// EachPlanChange calls f for each plan change in the shape propagation of a step, in order.
 func EachPlanChange(s *trace.Step, f func(*trace.Hook, trace.PlanChange)) {
 	for i := range s.Resize.Passes {
 		for j := range s.Resize.Passes[i].Hooks {

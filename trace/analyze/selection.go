@@ -12,16 +12,18 @@ import (
 	"gpuscope/trace"
 )
 
-// Selection is the set of steps that a table covers. If it has several steps, the table shows medians. All of
-// these steps did the same work by the same routes. Cold steps are excluded, unless all steps are cold.
+// Selection is the set of steps that a table covers. If it has several steps, the table shows medians. A
+// table that adds up several steps uses Index.Routed first, so that all steps with the same number of
+// tokens took the same routes. Cold steps are excluded, unless all steps are cold.
 type Selection struct {
 	Steps []int // indices into Trace.Steps, ascending
 	Name  string
 	Cold  int // number of excluded cold steps
 	// AllCold reports that Steps holds cold steps, because there were no warm ones.
 	AllCold bool
-	// Rerouted is the number of steps that are excluded because their routes differ from those of the last
-	// step. Like is the name of that last step. Unlike is the name of the last excluded step.
+	// Rerouted is the number of steps that Index.Routed excluded. Their routes differ from those of the
+	// last step with the same number of tokens. Like is the name of the last step of the selection. Unlike
+	// is the name of the last step that Index.Routed excluded.
 	Rerouted     int
 	Like, Unlike string
 	// Which is the name of the only warm step, such as "s1", if the selection is a phase that also has cold
@@ -44,7 +46,7 @@ func (s Selection) One() (step int, one bool) {
 // Last returns the last step of the selection. Views that can show only one step show this step.
 func (s Selection) Last() int { return s.Steps[len(s.Steps)-1] }
 
-// Step returns the selection of one step, an index into Trace.Steps.
+// Step returns a selection of one step. `step` is an index into Trace.Steps.
 func (x *Index) Step(step int) Selection {
 	return Selection{Steps: []int{step}, Name: fmt.Sprintf("s%d", x.Trace.Steps[step].Index)}
 }

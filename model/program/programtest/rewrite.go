@@ -92,10 +92,10 @@ func value(v vulkan.Value) ptetest.Table {
 	panic(fmt.Sprintf("programtest: a graph cannot have the Go type %T", v))
 }
 
-// Language returns a program with one method, which is called `method`. It is a copy of the method `forward`
-// of the program at `path`, whose inputs are tokens int64 [1, S] and a position int64 [1]. The function
-// `change` gets the original graph `from` of the delegate and its copy `g`, and modifies `g`. `output` is the
-// output of the new method.
+// Language returns a program with one method, which is called `method`. It is a copy of the method
+// "forward" of the program at `path`. The inputs of "forward" must be tokens int64 [1, S] and a position
+// int64 [1]. The function `change` gets the original graph `from` of the delegate and its copy `g`, and
+// modifies `g`. `output` is the output of the new method.
 func Language(path, method string, output ptetest.Table, change func(from *vulkan.Graph, g *ptetest.Graph),
 ) ([]byte, error) {
 	f, err := pte.Open(path)

@@ -140,7 +140,7 @@ type Result struct {
 	// Worst is the output element with the largest error relative to its tolerance; nil if nothing was
 	// compared.
 	Worst *Worst `json:"worst,omitempty"`
-	// Error states why the case could not be run, or which outputs have a wrong shape.
+	// Error states why the case could not be run, or which output has a wrong type or shape.
 	Error string `json:"error,omitempty"`
 
 	Err error `json:"-"`

@@ -1,5 +1,5 @@
-// Package join pairs the dispatches of one selection of steps with those of another: of the same run, of
-// another run, of another build, or of another engine.
+// Package join pairs the dispatches of one selection of steps with those of another selection. The two
+// selections can be from the same run, or from different runs, builds or engines.
 package join
 
 import (

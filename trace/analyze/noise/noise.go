@@ -1,5 +1,5 @@
 // Package noise decides whether the difference between two measured times is significant. It is used by
-// every comparison of gpuscope: the baseline of the screen, trace show --base and trace diff.
+// every comparison of gpuscope: with the baseline on the screen, in trace show --base and in trace diff.
 //
 // A difference is significant if it exceeds a limit, its noise. The noise is the sum of three parts.
 //
@@ -9,8 +9,8 @@
 //     medians of a block are added up. The error is multiplied by a quantile of Student's t distribution,
 //     with Bonferroni's correction for the number of compared rows. With few blocks the error of one row is
 //     uncertain, so it is averaged with the usual relative error of all rows.
-//  2. The differences between two runs of the same program. The memory of a run and the code of its kernels
-//     have other addresses, which changes times by a constant factor. Repeats within a run do not show this.
+//  2. The differences between two runs of the same program. In each run, memory and kernel code have
+//     different addresses, which changes times by a constant factor. Repeats within a run do not show this.
 //     Band holds the assumed size of these factors. If rows with the same kernel differ by more than
 //     assumed, the band is widened.
 //  3. The difference of the GPU clocks, if the clock probe measured both. It counts only if it explains the
@@ -64,7 +64,7 @@ type Band struct{ Run, Row float64 }
 var (
 	SameRun  = Band{0.01, 0.02} // two selections of one trace
 	OtherRun = Band{0.02, 0.06} // two runs on a GPU
-	Software = Band{1, 0.25}    // a CPU that emulates a GPU, whichever run
+	Software = Band{1, 0.25}    // a CPU that emulates a GPU, for one run or two
 )
 
 // SpanBand is the assumed relative difference of the GPU span of a step between two runs on a GPU. A span
@@ -90,15 +90,15 @@ func WallBand(wall, span float64) float64 {
 	return (SpanBand*span + hostBand*(wall-span)) / wall
 }
 
-// For returns a copy of the model that corrects for this number of tests.
+// For returns a copy of the noise model with Bonferroni's correction for this number of tests.
 func (m *Model) For(tests int) *Model {
 	c := *m
 	c.Tests, c.quants = tests, [maxDF + 1]float64{}
 	return &c
 }
 
-// WholeBand returns the band of a time of whole steps for the kind of runs that m describes. `band` is the
-// value for two runs on a GPU.
+// WholeBand returns the band for a time that covers whole steps. `band` is the band that applies to two
+// runs on a GPU. WholeBand adapts it if m compares two selections of one trace, or software devices.
 func (m *Model) WholeBand(band float64) float64 {
 	switch m.Band {
 	case Software:
@@ -114,8 +114,8 @@ type Model struct {
 	Band Band
 	// ResolutionNS is the smallest difference that the clocks of both sides can measure.
 	ResolutionNS float64
-	// Clock is the logarithm of the factor by which times are longer because the GPU clock is slower than at
-	// the baseline. 0 if the clock probe did not run on both sides.
+	// Clock is the logarithm of the factor by which times are longer because the GPU clock is slower than
+	// at the baseline. It is 0 if the clock probe did not run on both sides.
 	Clock float64
 	// Tests is the number of rows, groups and totals that are compared.
 	Tests int
@@ -132,7 +132,8 @@ const fewRows = 8
 // a row.
 const priorDF = 4
 
-// maxDF is the largest number of degrees of freedom that occurs: two sides with maxBlocks blocks each.
+// maxDF is the largest number of degrees of freedom that occurs. It is reached if each side has maxBlocks
+// blocks and the usual variation is known, which adds priorDF.
 const maxDF = 2*(maxBlocks-1) + priorDF
 
 // Learn computes the usual variation of the rows and widens the band if rows with the same kernel differ by
@@ -177,7 +178,8 @@ func (m *Model) Learn(rows []Pair) {
 	}
 }
 
-// widening is the number of standard deviations (Model.excess) that the band of a row must cover.
+// widening is a number of standard deviations. The band of one dispatch is at least widening times
+// Model.excess.
 const widening = 4
 
 // RowBand returns the relative band of a row or of a group with this number of dispatches.

@@ -27,8 +27,8 @@ const (
 // savings are known to differ by at most Interesting. For the same reasons, each of the first rows must be
 // known to save something, or to save at most Interesting.
 //
-// `costs` are the costs of `parts`, in the same order. Parts that are not rivals do not count. If a rival has
-// fewer than Fewest rounds, nothing is decided.
+// `costs` are the costs of `parts`, in the same order. Only parts with Rival set count. If one of them has
+// fewer than Fewest rounds, Decided returns false.
 func Decided(whole trace.Whole, parts []trace.Part, costs []trace.Cost) bool {
 	rows := []row{{}} // the zero row is compared too: it saves nothing, and has no error
 	for i := range costs {

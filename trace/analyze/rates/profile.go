@@ -188,9 +188,9 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection)
 	return p
 }
 
-// cost sets the costs of the kernels of a phase. If kernels with a known cost have at least half of the time,
-// it also orders the kernels by cost. In this case, kernels with a known cost come first, in order of
-// potential saving. The other kernels follow in order of time.
+// cost sets the costs of the kernels of a phase. If kernels with a known cost account for at least half of
+// the time, it also orders the kernels by cost. In this case, kernels with a known cost come first, in
+// order of potential saving. The other kernels follow in order of time.
 func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	step := -1
 	for _, i := range p.Steps {
@@ -287,8 +287,8 @@ func (p *Profile) Timed() bool {
 	return slices.ContainsFunc(p.Kernels, func(k KernelProfile) bool { return k.Timed > 0 })
 }
 
-// Warm holds times of a chunk of the prompt that was repeated after the run. At that time the GPU clock has
-// reached its full speed.
+// Warm holds the times of a repeated chunk of the prompt. The chunk was repeated after the recorded run,
+// when the GPU clock had reached its full speed.
 type Warm struct {
 	Tokens, N   int
 	WallNS, Was trace.Time // WallNS: median of the N repeats; Was: time of the recorded run
@@ -301,7 +301,7 @@ func (w *Warm) TokensPerS() float64 {
 	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
 }
 
-// Warm returns the last chunk of the prompt that was repeated. The bool is false if there is none.
+// Warm returns the times of the last repeated chunk of the prompt. The bool is false if there is none.
 func (p *Profile) Warm() (Warm, bool) {
 	for _, i := range slices.Backward(p.Steps) {
 		s := &p.Trace.Steps[i]

@@ -24,10 +24,11 @@ func gpuBegin(s *trace.Step) (at int64, known bool) {
 	return at, known
 }
 
-// GPUStart returns when the GPU starts a step, in ns from the start of the step on the host. If either start
-// was not measured, placed is false, and the GPU is assumed to start after the submit. The GPU cannot start
-// before the submit. If the measured start is before the submit, the clocks have an error. GPUStart then
-// returns the time of the submit, and `moved` is by how many ns it moved the start. Otherwise `moved` is 0.
+// GPUStart returns when the GPU starts a step, in ns from the start of the step on the host. If either
+// start was not measured, `placed` is false, and the GPU is assumed to start after the submit. The GPU
+// cannot start before the submit. If the measured start is before the submit, the clocks have an error.
+// GPUStart then returns the time of the submit, and `moved` is the difference to the measured start in ns.
+// Otherwise `moved` is 0.
 func GPUStart(s *trace.Step) (from, moved int64, placed bool) {
 	start, ok := s.CPU.StartNS.NS()
 	begin, known := gpuBegin(s)
@@ -72,7 +73,8 @@ func (p *place) eachPlace(s *trace.Step, f func(i int, from, ns int64)) {
 	})
 }
 
-// placeGPU determines where on the axis the GPU's part of a step is. It adds `base` to measured instants.
+// placeGPU determines the position of the GPU's part of a step on the axis. It adds `base` to measured
+// instants.
 func (t *Timeline) placeGPU(s *trace.Step, p *place, base int64) {
 	begin, known := gpuBegin(s)
 	_, p.moved, _ = GPUStart(s)

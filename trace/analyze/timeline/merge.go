@@ -49,7 +49,8 @@ func mergeLane(lane []Slice, n int) []Merged {
 		}
 		return out
 	}
-	// In float64, because a trace may have any int64, and differences of those can overflow.
+	// The instants are converted to float64, because a trace may contain any int64, and the difference of
+	// two int64 can overflow.
 	first, last := float64(lane[0].From), float64(lane[len(lane)-1].From)
 	part := func(s Slice) int {
 		share := (float64(s.From) - first) / (last - first + 1) // rounded to 1 if the lane takes over 2^53 ns

@@ -184,7 +184,7 @@ func layerOf(op *trace.Op) string {
 // tally adds up parts with the same row and group.
 type tally struct {
 	ns   [int(Tracks) * MaxRows * maxNames]int64
-	used []int32 // places in ns that are in use
+	used []int32 // indices of the elements of `ns` that are in use
 }
 
 func (t *tally) add(p part) {
@@ -314,8 +314,8 @@ func (o *Overview) Items(step int, track Track) (list []Item) {
 	return list
 }
 
-// Middles calls do with the middle of each dispatch of a step that has a place on the axis. at is the index
-// of the dispatch in Step.Dispatches.
+// Middles calls `do` for each dispatch of a step that is shown on the axis, with the instant in the middle
+// of the dispatch. `at` is the index of the dispatch in Step.Dispatches.
 func (o *Overview) Middles(step int, do func(at int, middle int64)) {
 	s := &Step{}
 	o.Line.step(s, step, &drawer{})
@@ -347,7 +347,7 @@ func (o *Overview) each(s *Step, do func(*Item)) {
 	o.eachGPU(s, shift, hostEnd, do)
 }
 
-// eachGPU calls do for each item on the tracks of the GPU.
+// eachGPU calls `do` for each item on the tracks of the GPU.
 func (o *Overview) eachGPU(s *Step, shift, hostEnd int64, do func(*Item)) {
 	list := s.GPU
 	from, to, spanned := int64(0), int64(0), false

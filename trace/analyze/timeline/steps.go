@@ -9,7 +9,8 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// MaxLanes is the number of lanes of the GPU's queue. A slice that overlaps one in each lane is not drawn.
+// MaxLanes is the number of lanes of the GPU's queue. A slice that overlaps slices in all lanes is not
+// drawn.
 const MaxLanes = 16
 
 // Steps returns the steps in order, beginning with the step of the given index. A Step and its slices may be
@@ -137,8 +138,8 @@ func put(list []Slice, i int, lanes *[]lane, most int, end int64) {
 		}
 		l := &(*lanes)[k]
 		if l.used && l.end >= s.From {
-			// If the last slice ends where this one begins, or 1 ns later because times were rounded, it is
-			// drawn shorter.
+			// If the last slice ends where this one begins, or 1 ns later because times were rounded, the
+			// last slice is drawn shorter.
 			if l.last < 0 || l.end > s.From+1 || list[l.last].From >= s.From-1 {
 				continue
 			}

@@ -53,9 +53,9 @@ type Sum struct {
 // Least is the number of cells that an item needs to be drawn with its name.
 const Least = 2
 
-// Window returns the part of the axis between two instants, divided into n cells. It reads the dispatches of
-// those steps that are in more than one cell. For all other steps it uses the sums. So its time depends on
-// the number of cells and of steps, not on the number of dispatches in the run.
+// Window returns the part of the axis between two instants, divided into n cells. For a step that is
+// completely inside one cell, it uses the sums. For all other steps, it reads the dispatches. So its time
+// depends on the number of cells and of steps, not on the number of dispatches in the run.
 func (o *Overview) Window(from, to int64, n int) *Window {
 	n = max(1, n)
 	to = max(to, from+1)
