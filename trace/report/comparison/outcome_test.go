@@ -136,6 +136,32 @@ func TestOutcomeWithinNoiseNamesNothing(t *testing.T) {
 	}
 }
 
+// An operator that became slower comes before a step whose times vary too much to show it.
+func TestOutcomeNamesAnOperatorBeforeAnUnsteadyStep(t *testing.T) {
+	slow := append([]work(nil), fused...)
+	slow[1].us *= 1.2
+	base, now := runOf(4, fused, 0.01), runOf(4, slow, 0.01)
+	for _, tr := range []*trace.Trace{base, now} {
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			ns, _ := s.CPU.TotalNS.NS()
+			unsteady := trace.Measured(ns + int64(i*7%30)*1e6)
+			s.CPU.TotalNS, s.GPU.SpanNS = unsteady, unsteady
+		}
+	}
+	d, lines := outcome(t, base, now)
+	if d.Step().Times.Significant {
+		t.Fatalf("step: %+v", d.Step().Times)
+	}
+	holds(t, lines[0], "mlp.gate+up+silu +160", "(+20 %)", "step: no significant difference", "noise ± ")
+	for i, line := range lines {
+		holds(t, line, "mlp.gate+up+silu")
+		if i > 0 && len(line) > len(lines[i-1]) {
+			t.Errorf("%q is longer than %q", line, lines[i-1])
+		}
+	}
+}
+
 // A short line has the place of a significant difference, and both times of one that is not significant.
 func TestShortOutcomesKeepWhatMatters(t *testing.T) {
 	for _, c := range []struct {
