@@ -39,10 +39,11 @@ type Rate struct {
 	Tokens int
 	WallNS int64 // sum of the wall times of the included steps
 	Timed  int   // number of included steps with a wall time
-	// LeastNS and MostNS are the shortest and the longest wall time of a step. There is no median, because it
-	// would mix steps at different positions.
-	LeastNS, MostNS int64
-	TokensPerS      float64 // 0 if no wall time was measured
+	// MedianNS, LeastNS and MostNS are the median, the shortest and the longest wall time of a step.
+	MedianNS, LeastNS, MostNS int64
+	// TokensPerS is Tokens divided by WallNS. It is 0 if no wall time was measured. A few slow steps lower it
+	// but not the rate of the median step.
+	TokensPerS float64
 	// Untimed is the rate that decode steps have if neither blocks nor dispatches are timed. It is set only
 	// if the included steps were timed in such detail, and is 0 if not known.
 	Untimed float64
@@ -90,6 +91,7 @@ func (g *group) has(s *trace.Step) bool {
 // counted holds the sums of the warm steps or of the cold steps of a group.
 type counted struct {
 	rate    Rate
+	walls   []int64 // wall times of the steps in ns
 	kernels []KernelProfile
 	index   map[string]int // for each kernel name, the index in kernels
 }
@@ -112,6 +114,7 @@ func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
 		}
 		c.rate.MostNS = max(c.rate.MostNS, ns)
 		c.rate.Timed++
+		c.walls = append(c.walls, ns)
 		c.rate.WallNS = analyze.Add(c.rate.WallNS, ns)
 		c.rate.Tokens += analyze.Progress(s)
 	}
@@ -166,6 +169,7 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection)
 		c, onlyCold := g.counts()
 		r := c.rate
 		r.Phase, r.Timing, r.Mode, r.Cold, r.OnlyCold = g.phase, g.timing, g.mode, g.cold.rate.Steps, onlyCold
+		r.MedianNS = analyze.Whole(analyze.StatsOf(slices.Clone(c.walls)).Median)
 		if r.WallNS > 0 {
 			r.TokensPerS = float64(r.Tokens) * 1e9 / float64(r.WallNS)
 		}
