@@ -75,9 +75,9 @@ func Speed(p *rates.Profile) *table.Table {
 		of.Cell(80, table.Measured, "median_ms", "median", "ms",
 			"median wall time of a step; unlike the mean, it is hardly changed by a few slow steps",
 			func(r *rates.Rate) table.Cell { return millis(r, float64(r.MedianNS)) }),
-		of.Cell(80, table.Measured, "least_ms", "fastest", "ms", "wall time of the fastest step",
+		of.Cell(110, table.Measured, "least_ms", "fastest", "ms", "wall time of the fastest step",
 			func(r *rates.Rate) table.Cell { return millis(r, float64(r.LeastNS)) }),
-		of.Cell(80, table.Measured, "most_ms", "slowest", "ms", "wall time of the slowest step",
+		of.Cell(110, table.Measured, "most_ms", "slowest", "ms", "wall time of the slowest step",
 			func(r *rates.Rate) table.Cell { return millis(r, float64(r.MostNS)) }),
 		of.Text(80, "cold", "cold steps", "all: every step is cold; N excluded: N cold steps are not in the numbers",
 			func(r *rates.Rate) string {
