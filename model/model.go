@@ -27,7 +27,6 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
-	"gpuscope/internal/printable"
 	"gpuscope/model/arch"
 	"gpuscope/model/network"
 	"gpuscope/model/sample"
@@ -224,19 +223,11 @@ func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	return n, unplannable(err)
 }
 
-// bounded shortens a string from a file if it exceeds the maximum length of strings in a trace.
-func bounded(s string) string {
-	if len(s) > 1<<10 {
-		return printable.Short(s, 1<<8)
-	}
-	return s
-}
-
 // Info describes the model for a trace.
 func (m *Model) Info() trace.Model {
 	var info trace.Model
 	m.file.Describe(&info)
-	info.Name, info.Source = cmp.Or(bounded(m.file.Title()), m.source()), m.source()
+	info.Name, info.Source = cmp.Or(info.Name, m.source()), m.source()
 	info.Dims["context"], info.Dims["max_chunk"] = m.context, m.maxChunk
 	return info
 }

@@ -163,6 +163,13 @@ func TestLlamaCppLogIsJoinedWithAGGUFModel(t *testing.T) {
 	}
 	must(t, "trace", "import", shared(t, "bench", "profiles", "llama-vulkan-perf-1b.txt"), "--model", path,
 		"-o", theirs)
+	got, err := trace.ReadFile(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Model.Name != "hollow" {
+		t.Errorf("model %q, want the name in the file, as in a run", got.Model.Name)
+	}
 	var of struct {
 		Rows []struct {
 			Class  string  `json:"class"`
@@ -247,6 +254,7 @@ func TestProfilesAreJoinedWithAHuggingFaceFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		var rows [2][]string
+		titles := []string{"llama3", "tiny llama3"} // of the folder, and of the file's metadata
 		for i, model := range []string{folder, file} {
 			out := filepath.Join(dir, "theirs.json")
 			must(t, "trace", "import", profile, "--model", model, "-o", out)
@@ -254,7 +262,8 @@ func TestProfilesAreJoinedWithAHuggingFaceFolder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Model.Name != filepath.Base(model) || len(got.Steps) != 1 {
+			if got.Model.Name != titles[i] || got.Model.Source != filepath.Base(model) ||
+				len(got.Steps) != 1 {
 				t.Fatalf("%d steps of %s", len(got.Steps), got.Model.Name)
 			}
 			for _, s := range got.Steps[0].Dispatches {

@@ -151,7 +151,7 @@ func (c *checkpoint) Changed() string {
 
 func (c *checkpoint) Describe(info *trace.Model) {
 	is := &c.config
-	info.Architecture, info.Layers = is.Arch.Name, is.Layers
+	info.Name, info.Architecture, info.Layers = bounded(c.Title()), is.Arch.Name, is.Layers
 	info.Dims = map[string]int{
 		"dim": is.Dim, "heads": is.Heads, "kv_heads": slices.Max(is.KVHeads),
 		"head_dim": is.HeadDim, "ffn": slices.Max(is.FFN), "vocab": is.Vocab, "trained_context": is.Context,

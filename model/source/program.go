@@ -103,7 +103,7 @@ func (e *executorch) Build(b *graph.Builder, o Step) (*network.Network, error) {
 
 func (e *executorch) Describe(info *trace.Model) {
 	l := e.language
-	info.Architecture, info.Layers = "ExecuTorch program", l.Layers
+	info.Name, info.Architecture, info.Layers = bounded(e.Title()), "ExecuTorch program", l.Layers
 	info.Dims = map[string]int{"vocab": l.Vocab, "trained_context": l.Context}
 	for name, n := range map[string]int{"heads": l.Heads, "kv_heads": l.KVHeads, "head_dim": l.HeadDim} {
 		if n > 0 {

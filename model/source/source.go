@@ -5,6 +5,7 @@ package source
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/internal/printable"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/network"
@@ -76,8 +77,16 @@ type Source interface {
 	Loaded()
 	// Changed describes how weights were changed while they were loaded, or "".
 	Changed() string
-	// Describe sets the fields of `info` that depend on the file.
+	// Describe sets the fields of `info` that depend on the file. The name is the title.
 	Describe(info *trace.Model)
+}
+
+// bounded shortens a string from a file if it is too long for a line on the screen.
+func bounded(s string) string {
+	if len(s) > 1<<10 {
+		return printable.Short(s, 1<<8)
+	}
+	return s
 }
 
 // Open opens a model file. It does not check whether this version can run the model: Sizes and Build do.

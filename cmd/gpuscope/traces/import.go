@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,6 @@ func readOperators(run *importer.Run, o source.Options) error {
 	}
 	m.Describe(&run.Model)
 	run.Model.Source = filepath.Base(o.Path)
-	run.Model.Name = run.Model.Source
+	run.Model.Name = cmp.Or(run.Model.Name, run.Model.Source)
 	return nil
 }
