@@ -19,6 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/analyzetest"
@@ -344,11 +345,11 @@ func TestTimelineOfAnyTraceHasEverySlice(t *testing.T) {
 		if len(tr.Steps) == 0 {
 			return
 		}
-		d := timelineOf(r, page)
-		for s := range timeline.New(analyze.NewIndex(tr)).Steps(0) {
-			index, phase, host, gpu := d.next(r)
-			if index != int64(s.Index) || phase != string(s.Phase) {
-				r.Fatalf("step %d %s, want %d %s", index, phase, s.Index, s.Phase)
+		d, index := timelineOf(r, page), analyze.NewIndex(tr)
+		for s := range timeline.New(index).Steps(0) {
+			at, phase, host, gpu := d.next(r)
+			if at != int64(s.Index) || phase != string(s.Phase) {
+				r.Fatalf("step %d %s, want %d %s", at, phase, s.Index, s.Phase)
 			}
 			want := s.GPU
 			if len(want) > 1 && want[0].Kind == timeline.SpanSlice {
@@ -362,6 +363,16 @@ func TestTimelineOfAnyTraceHasEverySlice(t *testing.T) {
 				if g.from != w.From || g.to != w.To || g.lane != w.Lane || g.ns != w.NS && w.NS < 1<<46 {
 					r.Fatalf("slice %+v, want %+v", g, w)
 				}
+				if w.Kind != timeline.DispatchSlice {
+					continue
+				}
+				plan := &tr.Plans[s.Dispatches[w.At].Plan]
+				want := [2]string{index.Name(plan.Dispatch), plan.Kernel}
+				for k, line := range strings.Split(g.name, "\n") {
+					if k > 1 || line != printable.Short(printable.Clean(want[k]), 200) {
+						r.Fatalf("the slice is named %q, want the lines %q", g.name, want)
+					}
+				}
 			}
 			for i := range host {
 				if g, w := host[i], s.Host[i]; g.from != w.From || g.to != w.To {
@@ -373,6 +384,32 @@ func TestTimelineOfAnyTraceHasEverySlice(t *testing.T) {
 			r.Fatal("the timeline has more slices than the trace")
 		}
 	})
+}
+
+// A dispatch runs one kernel in a prefill and another one in a decode step.
+func TestSlicesHaveTheKernelOfTheirStep(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(2, 4)
+	d, kernels := timelineOf(t, write(t, tr, html.Options{})), map[string][]string{}
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		_, _, _, gpu := d.next(t)
+		if len(gpu) != len(s.Dispatches) {
+			t.Fatalf("step %d has %d slices of %d dispatches", i, len(gpu), len(s.Dispatches))
+		}
+		for k := range gpu {
+			op, kernel, _ := strings.Cut(gpu[k].name, "\n")
+			if want := tr.Plans[s.Dispatches[k].Plan].Kernel; kernel != want {
+				t.Errorf("step %d, %s: kernel %q, want %q", i, op, kernel, want)
+			}
+			if !slices.Contains(kernels[op], kernel) {
+				kernels[op] = append(kernels[op], kernel)
+			}
+		}
+	}
+	if len(kernels["layers.0.mlp.down"]) != 2 {
+		t.Errorf("kernels %v, want two of layers.0.mlp.down", kernels)
+	}
 }
 
 func TestPageOf200StepsIsSmall(t *testing.T) {

@@ -48,7 +48,7 @@ type timelineView struct {
 // number of its dispatches.
 type timelineData struct {
 	End      int64    `json:"end"`
-	Names    []string `json:"names"`
+	Names    []string `json:"names"`    // names of slices; that of a dispatch has its kernel on a second line
 	Tones    []int    `json:"tones"`    // of each name: 0 first to fix, 1 matrices, 2 attention, 3 other
 	Patterns []string `json:"patterns"` // names of the slices of a step, as varints in base64
 	Count    int      `json:"count"`    // number of steps
@@ -121,7 +121,7 @@ type encoder struct {
 	data     timelineData
 	names    map[string]int
 	patterns map[string]int
-	byID     []int // index in Names of each dispatch, or -1
+	byPlan   []int // index in Names of the slices of each plan, or -1
 	tones    []int // tone of each operator
 	first    map[trace.DispatchID]bool
 	steps    []byte
@@ -136,11 +136,11 @@ type encoder struct {
 func newEncoder(x *analyze.Index, h *headline.Headline) *encoder {
 	g := &x.Trace.Graph
 	e := &encoder{
-		x: x, names: map[string]int{}, patterns: map[string]int{}, byID: make([]int, len(g.Dispatches)),
+		x: x, names: map[string]int{}, patterns: map[string]int{}, byPlan: make([]int, len(x.Trace.Plans)),
 		tones: make([]int, len(g.Ops)), first: map[trace.DispatchID]bool{},
 	}
-	for i := range e.byID {
-		e.byID[i] = -1
+	for i := range e.byPlan {
+		e.byPlan[i] = -1
 	}
 	for i, class := range workclass.Of(g) {
 		switch class {
@@ -163,29 +163,33 @@ func newEncoder(x *analyze.Index, h *headline.Headline) *encoder {
 }
 
 // name returns the index of a name in Names. If the name is new, it is added with this tone.
-func (e *encoder) name(s string, tone int) int {
+func (e *encoder) name(s string, tone int) int { return e.shown(clean(s), tone) }
+
+// shown returns the index of a name that is safe to show. If the name is new, it is added with this tone.
+func (e *encoder) shown(s string, tone int) int {
 	i, there := e.names[s]
 	if !there {
 		i = len(e.data.Names)
 		e.names[s] = i
-		e.data.Names, e.data.Tones = append(e.data.Names, clean(s)), append(e.data.Tones, tone)
+		e.data.Names, e.data.Tones = append(e.data.Names, s), append(e.data.Tones, tone)
 	}
 	return i
 }
 
-// dispatch returns the index of the name of a dispatch slice.
+// dispatch returns the index of the name of a block slice or dispatch slice. A dispatch can run another
+// kernel in each step, so its name has the kernel of the plan that this step used, on a line of its own.
 func (e *encoder) dispatch(line *timeline.Timeline, s *timeline.Step, slice *timeline.Slice) int {
 	if slice.Kind == timeline.BlockSlice {
 		return e.name(slice.Name, 3)
 	}
 	l := line.Launch(s, slice)
-	at := &e.byID[l.Dispatch.ID]
+	at := &e.byPlan[l.Plan.ID]
 	if *at < 0 {
 		tone := e.tones[l.Op.ID]
 		if e.first[l.Dispatch.ID] {
 			tone = 0
 		}
-		*at = e.name(e.x.Name(l.Dispatch.ID)+"\n"+l.Plan.Kernel, tone)
+		*at = e.shown(clean(e.x.Name(l.Dispatch.ID))+"\n"+clean(l.Plan.Kernel), tone)
 	}
 	return *at
 }
