@@ -321,17 +321,17 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 		n += estimate(raw)
 	}
 	if r.Samples != nil { // the list of dispatches is copied when samples are added
-		if s := d.t.step(r.Samples.Step); s != nil {
+		if s := d.t.Step(r.Samples.Step); s != nil {
 			n += listSize(s.Dispatches)
 		}
 	}
 	if r.Gaps != nil { // the list is also copied when numeric errors are added
-		if s := d.t.step(r.Gaps.Step); s != nil {
+		if s := d.t.Step(r.Gaps.Step); s != nil {
 			n += listSize(s.Dispatches)
 		}
 	}
 	if r.Costs != nil { // the list of costs is copied when costs are added
-		if s := d.t.step(r.Costs.Step); s != nil {
+		if s := d.t.Step(r.Costs.Step); s != nil {
 			n += listSize(s.Costs)
 		}
 	}

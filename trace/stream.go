@@ -126,7 +126,7 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 // addSamples adds the times of repeats to the dispatches of a step. It makes a new list of dispatches,
 // because a snapshot may share the old list.
 func (t *Trace) addSamples(s Samples) error {
-	step := t.step(s.Step)
+	step := t.Step(s.Step)
 	if step == nil {
 		return fmt.Errorf("samples: step %d is not in the trace", s.Step)
 	}
@@ -148,7 +148,7 @@ func (t *Trace) addSamples(s Samples) error {
 
 // addCosts adds costs to a step. It makes a new list of costs, because a snapshot may share the old list.
 func (t *Trace) addCosts(c Costs) error {
-	step := t.step(c.Step)
+	step := t.Step(c.Step)
 	if step == nil {
 		return fmt.Errorf("costs: step %d is not in the trace", c.Step)
 	}
@@ -182,7 +182,7 @@ func (t *Trace) addCosts(c Costs) error {
 // addErrors adds numeric errors to the dispatches of a step. It makes a new list of dispatches, because a
 // snapshot may share the old list.
 func (t *Trace) addErrors(g NumericErrors) error {
-	step := t.step(g.Step)
+	step := t.Step(g.Step)
 	if step == nil {
 		return fmt.Errorf("numeric errors: step %d is not in the trace", g.Step)
 	}
@@ -210,8 +210,8 @@ func (t *Trace) addErrors(g NumericErrors) error {
 // whether n is less than half of `others`.
 func worse(n, others int) bool { return n < others-n }
 
-// step returns the step whose Index is `index`, or nil if there is none. Steps are sorted by Index.
-func (t *Trace) step(index int) *Step {
+// Step returns the step whose Index is `index`, or nil if there is none. Steps are sorted by Index.
+func (t *Trace) Step(index int) *Step {
 	i := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].Index >= index })
 	if i == len(t.Steps) || t.Steps[i].Index != index {
 		return nil

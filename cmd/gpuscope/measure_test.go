@@ -18,6 +18,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -370,5 +371,36 @@ func TestRunShowsHowFarItsMeasuringHasCome(t *testing.T) {
 	}
 	if text, _, _ := strings.Cut(stdout.String(), "\n\n"); strings.HasSuffix(text, "\n") {
 		t.Errorf("text %q", text)
+	}
+}
+
+// The kernels that run prints have the times of the recorded trace, which include the repeats of its steps.
+func TestRunPrintsTheTimesOfItsTrace(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	p, stdout, stderr := playBack(t, tuitest.Script{Warmer: 2000})
+	args := []string{"run", "-n", "4", "--profile", "alone", "--trace", path}
+	if status := p.main(t.Context(), args); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	tr, err := trace.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !analyze.Repeated(&tr.Steps[len(tr.Steps)-1]) {
+		t.Fatal("the last step was not repeated")
+	}
+	kernels := func(text string) (rows []string) {
+		for line := range strings.Lines(text) {
+			if f := strings.Fields(line); len(f) > 3 && strings.HasPrefix(line, "  ") && f[0] != "kernel" {
+				rows = append(rows, strings.Join(f[:4], " "))
+			}
+		}
+		return rows
+	}
+	printed := kernels(stdout.String())
+	shown := kernels(must(t, "trace", "show", path, "--table", "profile"))
+	if len(shown) == 0 || !slices.Equal(printed[:min(len(printed), len(shown))], shown) {
+		t.Errorf("run prints\n%s\nthe trace has\n%s", strings.Join(printed, "\n"), strings.Join(shown, "\n"))
 	}
 }

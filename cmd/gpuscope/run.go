@@ -332,10 +332,29 @@ type output struct {
 // dropped. This loses no statistics, because each step is added to them when it arrives.
 const keptBytes = 16 << 20
 
+// apply adds an event to the mirror, and the times of repeated steps to the statistics.
+func (o *output) apply(e session.Event) error {
+	repeated := map[int]func(*trace.Trace, *trace.Step){}
+	for i := range e.Records {
+		if r := e.Records[i].Samples; r != nil {
+			if s := o.mirror.Trace.Step(r.Step); s != nil {
+				repeated[r.Step] = o.tally.Repeating(o.mirror.Trace, s)
+			}
+		}
+	}
+	err := o.mirror.Apply(e)
+	for step, add := range repeated {
+		if s := o.mirror.Trace.Step(step); s != nil {
+			add(o.mirror.Trace, s)
+		}
+	}
+	return err
+}
+
 func (o *output) take(e session.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	err := o.mirror.Apply(e)
+	err := o.apply(e)
 	if o.textEnded {
 		o.progress.show(e)
 	}

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,31 @@ func TestRateOfAPhaseKeepsItsMode(t *testing.T) {
 				t.Errorf("mode %s with cold steps %05b and %d pipelined steps", r.Mode, cold, later)
 			}
 		}
+	}
+}
+
+// If steps are repeated after they were added, the profile is that of the trace with the repeats.
+func TestTallyHasTheTimesOfRepeats(t *testing.T) {
+	tr := tracetest.Llama(2, 4) // the last step has repeats
+	x := analyze.NewIndex(tr)
+	want, err := rates.Of(ctx, x, analyze.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var y rates.Tally
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		first := *s
+		first.Dispatches = slices.Clone(s.Dispatches)
+		for k := range first.Dispatches {
+			d := &first.Dispatches[k]
+			d.Samples, d.GPUNS = nil, trace.Measured(777)
+		}
+		y.Add(tr, &first)
+		y.Repeating(tr, &first)(tr, s)
+	}
+	if got := y.Profile(x); !reflect.DeepEqual(got.Kernels, want.Kernels) {
+		t.Errorf("kernels %+v\nwant %+v", got.Kernels, want.Kernels)
 	}
 }
 

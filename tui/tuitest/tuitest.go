@@ -27,6 +27,8 @@ type Script struct {
 	// ns, between the upper and the lower quartile of the simulated step times.
 	Rounds  int
 	Scatter int64
+	// Warmer is by how many ns each dispatch is shorter in repeats than in the recorded run.
+	Warmer int64
 	// Notes makes every measurement of costs return a note, as a real model does.
 	Notes bool
 	// NaN is the index of the element that is NaN in every value; 0 for none.
@@ -505,7 +507,7 @@ func (p *Session) repeat(n int, step *int) error {
 	for i := range s.Dispatches {
 		ns, _ := s.Dispatches[i].GPUNS.NS()
 		for k := range n {
-			r.Samples[i] = append(r.Samples[i], ns+32*int64((i+k)%5-2))
+			r.Samples[i] = append(r.Samples[i], ns-p.script.Warmer+32*int64((i+k)%5-2))
 		}
 	}
 	p.record(trace.Record{Samples: &r})

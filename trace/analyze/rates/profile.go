@@ -118,15 +118,45 @@ func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
 		c.rate.WallNS = analyze.Add(c.rate.WallNS, ns)
 		c.rate.Tokens += analyze.Progress(s)
 	}
+	for _, k := range kernelsOf(t, s) {
+		c.add(k)
+	}
+}
+
+// Repeating is called with a step that was added, before times of repeats are added to its dispatches. The
+// caller then calls the returned function with the repeated step, and the profile has its new times.
+func (y *Tally) Repeating(t *trace.Trace, s *trace.Step) (repeated func(*trace.Trace, *trace.Step)) {
+	was := kernelsOf(t, s)
+	return func(t *trace.Trace, s *trace.Step) {
+		i := slices.IndexFunc(y.groups, func(g *group) bool { return g.has(s) })
+		c := &y.groups[i].warm
+		if s.Cold {
+			c = &y.groups[i].cold
+		}
+		for _, k := range was {
+			k.Count, k.Timed, k.TotalNS = -k.Count, -k.Timed, -k.TotalNS
+			c.add(k)
+		}
+		for _, k := range kernelsOf(t, s) {
+			c.add(k)
+		}
+	}
+}
+
+// kernelsOf returns the kernel and the time of each dispatch of a step.
+func kernelsOf(t *trace.Trace, s *trace.Step) []KernelProfile {
+	list := make([]KernelProfile, len(s.Dispatches))
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		time := analyze.TimeOf(d)
-		one := KernelProfile{Phase: s.Phase, Kernel: t.Plans[d.Plan].Kernel, Count: 1, TotalNS: time.Median}
-		if time.Measured() {
-			one.Timed = 1
+		list[i] = KernelProfile{
+			Phase: s.Phase, Kernel: t.Plans[d.Plan].Kernel, Count: 1, TotalNS: time.Median,
 		}
-		c.add(one)
+		if time.Measured() {
+			list[i].Timed = 1
+		}
 	}
+	return list
 }
 
 func (c *counted) add(k KernelProfile) {
