@@ -70,6 +70,9 @@ type Column struct {
 	Unit  string // unit of Cell.Number: "us", "GB/s", "%"; "" for text
 	Is    Basis  // where the numbers come from
 	Right bool   // right-aligned
+	// TextUnit is the unit in which Cell.Text shows the number: "ms" for long times whose Unit is "us". If it
+	// is "", the text is in Unit.
+	TextUnit string
 	// Width is the width in cells from which a screen shows the column: 80, 110, 140 or 200. It is Unseen if
 	// no screen does.
 	Width int

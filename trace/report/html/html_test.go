@@ -181,6 +181,60 @@ func TestTablesAreThoseOfTheCommands(t *testing.T) {
 	}
 }
 
+// The slopes of a slow device are shown in ms or s, but the numbers of their cells are in µs.
+func TestSlopesOfASlowDeviceSortByTheirNumbers(t *testing.T) {
+	t.Parallel()
+	for slow, unit := range map[int64]string{1: "µs", 1e4: "ms", 1e7: "s"} {
+		tr := tracetest.Llama(2, 40)
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			times := []*trace.Time{&s.GPU.BusyNS, &s.GPU.SpanNS, &s.CPU.TotalNS}
+			for k := range s.Dispatches {
+				times = append(times, &s.Dispatches[k].GPUNS)
+			}
+			for _, at := range times {
+				if ns, ok := at.NS(); ok {
+					*at = trace.Measured(slow * ns)
+				}
+			}
+		}
+		kind, err := report.TableNamed("slope")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := kind.Of(ctx, analyze.NewIndex(tr), analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells := tableOf(t, parse(t, write(t, tr, html.Options{})), "slope")
+		for _, c := range []struct{ name, heading string }{
+			{"slope_us", unit + "/1k pos"},
+			{"error_us", "± " + unit},
+		} {
+			k := slices.IndexFunc(cells[0], func(e *element) bool { return e.text() == c.heading })
+			if k < 0 {
+				t.Errorf("times × %d: no column has the heading %q", slow, c.heading)
+				continue
+			}
+			for row := range want.Rows {
+				cell, got := want.Cell(row, want.Column(c.name)), cells[row+1][k]
+				if !cell.Has {
+					continue
+				}
+				by, off := got.text(), 0.501
+				if got.Value != nil {
+					by, off = *got.Value, 0.001*max(1, math.Abs(cell.Number))
+				}
+				v, err := strconv.ParseFloat(by, 64)
+				if err != nil || math.Abs(v-cell.Number) > off {
+					t.Errorf("times × %d, %s of %s: sorted by %q, want %g", slow, c.name,
+						want.Rows[row].Key, by, cell.Number)
+				}
+			}
+		}
+	}
+}
+
 func TestHeadlineIsThatOfTheAnalysis(t *testing.T) {
 	t.Parallel()
 	tr := costed(t, 15, 4) // with few layers, the idle time would be first

@@ -1,9 +1,11 @@
 package html
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -112,10 +114,10 @@ func (p *Page) viewOf(ctx context.Context, t *table.Table, doc string) (*tableVi
 	return v, nil
 }
 
-// unitOf returns the unit that the heading of a column shows. Only columns of measured or modelled numbers
-// show one, and only if the title does not contain it already.
+// unitOf returns the unit that the heading of a column shows: that of the texts. Only columns of measured or
+// modelled numbers show one, and only if the title does not contain it already.
 func unitOf(c *table.Column) string {
-	unit := strings.Replace(c.Unit, "us", "µs", 1)
+	unit := strings.Replace(cmp.Or(c.TextUnit, c.Unit), "us", "µs", 1)
 	if c.Is != table.Measured && c.Is != table.Modelled || strings.Contains(c.Title, unit) {
 		return ""
 	}
@@ -145,8 +147,7 @@ func (p *Page) row(t *table.Table, r int, cols []int, most []float64) rowView {
 			v.Class = "t"
 		}
 		if col.Unit != "" && cell.Has && cell.Mark != table.Unknown {
-			plain, err := strconv.ParseFloat(cell.Text, 64)
-			if err != nil || plain != plain {
+			if !isRounded(cell.Text, cell.Number) {
 				v.Value = strconv.FormatFloat(cell.Number, 'g', 6, 64)
 			}
 			if hasBar(col) && most[k] > 0 && cell.Mark == "" && cell.Number > 0 && !place.Group {
@@ -156,6 +157,14 @@ func (p *Page) row(t *table.Table, r int, cols []int, most []float64) rowView {
 		row.Cells[k] = v
 	}
 	return row
+}
+
+// isRounded reports whether a text is the given number, rounded to the decimals of the text. A number in
+// another unit than the text is not.
+func isRounded(text string, number float64) bool {
+	plain, err := strconv.ParseFloat(text, 64)
+	_, decimals, _ := strings.Cut(text, ".")
+	return err == nil && math.Abs(plain-number) <= 0.501*math.Pow10(-len(decimals))
 }
 
 // tableList lists the tables that no section shows. They are at the end of the page.

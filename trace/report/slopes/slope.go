@@ -105,6 +105,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		ns := places * nsPerPlace
 		return table.Cell{Text: table.Digits(ns / unit), Number: ns / 1e3, Has: true}
 	}
+	inUnit := func(col table.Column) table.Column { col.TextUnit = name; return col }
 	return append(nameColumns(c),
 		of.Cell(80, table.Measured, "first_us", "total first", "us",
 			"time, in µs, that the row's dispatches take in a step at the first measured position, read from the fitted line; not known if the line is below 0 there",
@@ -116,17 +117,18 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			"time at the last position minus the baseline's time (from its fitted line or, without a line, the median of its "+
 				"steps); = means a difference within the noise",
 			delta),
-		of.Cell(80, table.Measured, "slope_us", name+"/1k pos", "us",
-			"time that 1,000 more positions add to a step; = means not significant (less than three times its error)",
+		inUnit(of.Cell(80, table.Measured, "slope_us", name+"/1k pos", "us",
+			"time that 1,000 more positions add to a step, in µs (on the screen in the unit of the title); = means "+
+				"not significant (less than three times its error)",
 			fit(func(f *curves.Fit) table.Cell {
 				cell := slope(f.B)
 				if !f.Significant() {
 					cell.Text = "="
 				}
 				return cell
-			})),
-		of.Cell(80, table.Measured, "error_us", "±", "us", "error of the slope",
-			fit(func(f *curves.Fit) table.Cell { return slope(f.SE) })),
+			}))),
+		inUnit(of.Cell(80, table.Measured, "error_us", "±", "us", "error of the slope, in the unit of the slope",
+			fit(func(f *curves.Fit) table.Cell { return slope(f.SE) }))),
 		of.Cell(80, table.Measured, "share", "share %", "%",
 			"this row's share of the growth of the step's time with the position; drift: the time changes "+
 				"although the work does not; ~: estimated from bytes, not timed",
