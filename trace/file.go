@@ -15,6 +15,7 @@ import (
 
 	"github.com/natefinch/atomic"
 
+	"gpuscope/internal/compress"
 	"gpuscope/internal/folder"
 	"gpuscope/internal/printable"
 )
@@ -33,17 +34,17 @@ type pendingFile struct {
 	target string   // file to be replaced, after following all links
 	file   *os.File // NAME.partial, or directly the pipe or the device
 	direct bool
-	kept   bool       // cancel must not remove the file any more
-	zip    compressor // nil if the file is not compressed
+	kept   bool            // cancel must not remove the file any more
+	zip    compress.Writer // nil if the file is not compressed
 }
 
 // place says where a trace is written and in which format.
 type place struct {
 	path string // path as the user wrote it
 	form Format
-	by   *Compression // nil if the file is not compressed
-	pipe bool         // the path is a pipe, a device or a file descriptor
-	old  fs.FileInfo  // the file or folder that exists at the path; nil if there is none
+	by   *compress.Method // nil if the file is not compressed
+	pipe bool             // the path is a pipe, a device or a file descriptor
+	old  fs.FileInfo      // the file or folder that exists at the path; nil if there is none
 }
 
 // ErrFolder is the error if a trace is to be written to a file, but the path is an existing folder.
@@ -80,7 +81,7 @@ func placeOf(path string, form *Format) (place, error) {
 	case form != nil:
 		to.form, err = *form, nil
 		if form.gzipped() {
-			to.by = gzipped
+			to.by = compress.Gzip
 		}
 	case to.pipe && (err != nil || !strings.HasSuffix(strings.ToLower(path), to.form.Suffix)):
 		to.form = lineFormat()
@@ -119,7 +120,7 @@ func (to place) folder() string { return followLinks(filepath.Clean(to.path)) }
 
 // create opens the file for writing. It is called before the run, so that a path that cannot be written is
 // reported early.
-func (to place) create(by *Compression) (p *pendingFile, err error) {
+func (to place) create(by *compress.Method) (p *pendingFile, err error) {
 	p = &pendingFile{path: to.path, direct: to.pipe}
 	if to.pipe {
 		err = p.openDirect(to.old.Mode())
@@ -134,7 +135,7 @@ func (to place) create(by *Compression) (p *pendingFile, err error) {
 		p.Writer = closedPipe{p.file}
 	}
 	if by != nil {
-		if p.zip, err = by.writer(p.Writer); err != nil {
+		if p.zip, err = by.NewWriter(p.Writer); err != nil {
 			p.cancel()
 			return nil, writeError(to.path, err)
 		}

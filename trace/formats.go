@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/compress"
 	"gpuscope/internal/folder"
 	"gpuscope/internal/printable"
 )
@@ -82,7 +83,7 @@ func Exports() []Export { return slices.Clone(exports) }
 func (f Format) Opens() bool { return f.read != nil }
 
 // gzipped reports whether files of the format are always gzipped.
-func (f Format) gzipped() bool { return strings.HasSuffix(f.Suffix, gzipped.Suffix) }
+func (f Format) gzipped() bool { return strings.HasSuffix(f.Suffix, compress.Gzip.Suffix) }
 
 // Folder reports whether the format is a folder of files.
 func (f Format) Folder() bool { return f.writeFolder != nil }
@@ -118,7 +119,7 @@ func Storable() string {
 	for _, f := range Formats() {
 		formats = append(formats, f.Suffix)
 	}
-	for _, c := range compressions {
+	for _, c := range compress.Methods {
 		packed = append(packed, c.Suffix)
 	}
 	return printable.Choice(formats) + ", or either followed by " + printable.Choice(packed)
@@ -143,7 +144,7 @@ func Suffixes() []string {
 	var list []string
 	for _, f := range Formats() {
 		list = append(list, f.Suffix)
-		for _, c := range compressions {
+		for _, c := range compress.Methods {
 			list = append(list, f.Suffix+c.Suffix)
 		}
 	}
@@ -152,9 +153,9 @@ func Suffixes() []string {
 
 // FormatOf returns the format that the name of a file selects, which may be a write-only format. A name
 // without a suffix selects the first of Formats. `by` is the compression that the name selects, or nil.
-func FormatOf(path string) (f Format, by *Compression, err error) {
+func FormatOf(path string) (f Format, by *compress.Method, err error) {
 	base := strings.ToLower(filepath.Base(path))
-	name, by := cutCompression(base)
+	name, by := compress.CutSuffix(base)
 	for _, row := range Written() {
 		in := name
 		if row.gzipped() {
@@ -215,7 +216,7 @@ func beginningOf(path string) []byte {
 		return nil
 	}
 	defer f.Close()
-	in, _, err := decompressed(f)
+	in, _, err := compress.NewReader(f)
 	if err != nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"gpuscope/internal/compress"
 	"gpuscope/internal/printable"
 )
 
@@ -57,7 +58,7 @@ func Read(r io.Reader) (*Trace, error) {
 
 func read(r io.Reader) (*Trace, error) {
 	raw := &file{r: r}
-	in, by, err := decompressed(raw)
+	in, by, err := compress.NewReader(raw)
 	raw.packed = by != nil
 	if err != nil {
 		return nil, err
