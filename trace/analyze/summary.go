@@ -72,10 +72,10 @@ func (x *Index) Summary(step int) *StepSummary {
 
 // BusyOf returns the sum of the isolated times of a step's dispatches. If the dispatches were repeated, it is
 // the sum of their medians, and `repeats` is the smallest number of repeats of a dispatch. The header, the
-// tables and the views all show this sum.
+// tables and the views all show this sum. It is not measured if only blocks were timed (see BlocksNS).
 func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	if !Repeated(s) {
-		return GPUOf(s).BusyNS, 0
+		return recorded(s), 0
 	}
 	made, there := x.Graph.sums.Load(&s.Dispatches[0])
 	if !there {
@@ -83,6 +83,23 @@ func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 		x.Graph.sums.Store(&s.Dispatches[0], made)
 	}
 	return made.(stepSum).busy, made.(stepSum).repeats
+}
+
+// recorded returns the sum of the isolated times of the dispatches in the recorded run of a step.
+func recorded(s *trace.Step) trace.Time {
+	if s.Timing == trace.TimingBlock {
+		return trace.Time{}
+	}
+	return GPUOf(s).BusyNS
+}
+
+// BlocksNS returns the sum of the times of a step's blocks. It is not measured if the recorded run did not
+// time blocks.
+func BlocksNS(s *trace.Step) trace.Time {
+	if s.Timing != trace.TimingBlock {
+		return trace.Time{}
+	}
+	return GPUOf(s).BusyNS
 }
 
 // stepSum is the sum of the median times of the dispatches of a step that was repeated.
@@ -97,7 +114,7 @@ func sumOfMedians(s *trace.Step) stepSum {
 		d := &s.Dispatches[i]
 		n := len(d.Samples)
 		if n == 0 {
-			return stepSum{GPUOf(s).BusyNS, 0}
+			return stepSum{recorded(s), 0}
 		}
 		if i == 0 || n < repeats {
 			repeats = n

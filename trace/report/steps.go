@@ -56,6 +56,13 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		return of.Cell(width, table.Measured, name, title, "ms", doc,
 			func(s *stepRow) table.Cell { return msCell(time(s)) })
 	}
+	blocks := table.Unseen
+	for i := range x.Trace.Steps {
+		if x.Trace.Steps[i].Timing == trace.TimingBlock {
+			blocks = 80
+			break
+		}
+	}
 	// count returns a column of counts. Its cells are empty for the profile of another engine, which has no
 	// counts.
 	count := func(width int, name, title, unit, doc string, n func(*stepRow) int64) table.Column {
@@ -84,6 +91,8 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 				ns, _ := x.BusyOf(s.Step)
 				return ns
 			}),
+		ms(blocks, "blocks_ms", "Σblocks ms", "sum of the GPU times of all blocks, if blocks were timed",
+			func(s *stepRow) trace.Time { return analyze.BlocksNS(s.Step) }),
 		ms(80, "gaps_ms", "idle between ms",
 			"idle time of the GPU between the step's first and last dispatch; not measured for repeats",
 			func(s *stepRow) trace.Time {

@@ -119,28 +119,30 @@ func timedParts(x *analyze.Index, selection analyze.Selection) []table.Segment {
 }
 
 // SumParts returns the segments with the sum of the isolated times of the dispatches of the selected steps,
-// and the ratio of this sum to the GPU time of the untimed step. For several steps, the sum is a median. The
-// result is empty if no dispatch was timed.
+// and the ratio of this sum to the GPU time of the untimed step. If no dispatch was timed, it is the sum of
+// the times of the blocks. For several steps, the sum is a median. The result is empty if neither dispatches
+// nor blocks were timed.
 func SumParts(x *analyze.Index, selection analyze.Selection) []table.Segment {
-	var sums []int64
-	blocks := true // all timed steps were timed by block
+	var sums, blocks []int64
 	repeats := 0
 	for _, step := range selection.Steps {
 		s := &x.Trace.Steps[step]
 		busy, n := x.BusyOf(s)
 		if ns, ok := busy.NS(); ok {
 			sums = append(sums, ns)
-			blocks = blocks && s.Timing == trace.TimingBlock
 			repeats = max(repeats, n)
 		}
+		if ns, ok := analyze.BlocksNS(s).NS(); ok {
+			blocks = append(blocks, ns)
+		}
 	}
-	if len(sums) == 0 {
+	switch {
+	case len(sums) == 0 && len(blocks) == 0:
 		return nil
+	case len(sums) == 0:
+		return []table.Segment{{Rank: 4, Text: "Σblocks " + Millis(analyze.StatsOf(blocks).Time())}}
 	}
 	spread := analyze.StatsOf(sums)
-	if blocks {
-		return []table.Segment{{Rank: 4, Text: "Σblocks " + Millis(spread.Time())}}
-	}
 	text := analyze.SumName + " " + Millis(spread.Time()) + " isolated"
 	ns, _ := spread.Time().NS()
 	u := x.UntimedOf(selection)

@@ -319,6 +319,32 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 	}
 }
 
+// The sum of the blocks of a step and the sum of its isolated times are two quantities, each with its name.
+func TestSumOfBlocksIsNotThatOfRepeats(t *testing.T) {
+	tr := oneStep("block", 9050, 17, 20)
+	s := &tr.Steps[1]
+	s.GPU.BusyNS = us(17)
+	cells := func(x *analyze.Index) (isolated, blocks table.Cell, title string) {
+		made := report.Steps(x, analyze.Selection{}, nil)
+		for _, p := range report.SumParts(x, x.Step(1)) {
+			title += p.Text
+		}
+		return made.Cell(1, made.Column("gpu_ms")), made.Cell(1, made.Column("blocks_ms")), title
+	}
+	isolated, blocks, title := cells(analyze.NewIndex(tr))
+	if isolated.Has || blocks.Number != 0.017 || title != "Σblocks 0.02 ms" {
+		t.Errorf("blocks: %+v, %+v, %q", isolated, blocks, title)
+	}
+	for i := range s.Dispatches {
+		s.Dispatches[i].Samples = []int64{7000, 8000, 9000}
+	}
+	isolated, blocks, title = cells(analyze.NewIndex(tr))
+	want := 0.008 * float64(len(s.Dispatches))
+	if math.Abs(isolated.Number-want) > 1e-9 || blocks.Number != 0.017 || !strings.HasPrefix(title, "Σgpu ") {
+		t.Errorf("repeated: %+v, %+v, %q", isolated, blocks, title)
+	}
+}
+
 // After repeats the title, the steps table and the dispatches table all show medians.
 func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 	tr := oneStep("dispatch", 9050, 17, 20)

@@ -272,15 +272,18 @@ func (c *Curves) place(s *trace.Step) (int, bool) {
 var stepTimes = []struct {
 	level trace.Timing
 	of    string
-	ns    func(*trace.Step) trace.Time
+	ns    func(*analyze.Index, *trace.Step) trace.Time
 }{
-	{trace.TimingStep, "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
-	{trace.TimingBlock, "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
-	{trace.TimingDispatch, "sum of isolated times", func(s *trace.Step) trace.Time {
-		return analyze.GPUOf(s).BusyNS
+	{trace.TimingStep, "GPU span", spanNS},
+	{trace.TimingBlock, "GPU span", spanNS},
+	{trace.TimingDispatch, "sum of isolated times", func(x *analyze.Index, s *trace.Step) trace.Time {
+		busy, _ := x.BusyOf(s)
+		return busy
 	}},
-	{trace.TimingOff, "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
+	{trace.TimingOff, "wall time", func(_ *analyze.Index, s *trace.Step) trace.Time { return s.CPU.TotalNS }},
 }
+
+func spanNS(_ *analyze.Index, s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }
 
 // measure collects the times of the steps. The times of the whole step all come from one timing level.
 func (c *Curves) measure(ctx context.Context) error {
@@ -312,7 +315,7 @@ func (c *Curves) measure(ctx context.Context) error {
 	for i := range steps {
 		for k, t := range stepTimes {
 			if _, ok := usable(&steps[i]); ok && steps[i].Timing == t.level &&
-				analyze.Measured(t.ns(&steps[i])) {
+				analyze.Measured(t.ns(c.Index, &steps[i])) {
 				counts[k]++
 			}
 		}
@@ -338,7 +341,7 @@ func (c *Curves) measure(ctx context.Context) error {
 		if c.Line == nil || at < c.From || at > c.To {
 			c.widen(at)
 		}
-		if ns, ok := stepTimes[best].ns(s).NS(); ok && s.Timing == c.Level {
+		if ns, ok := stepTimes[best].ns(c.Index, s).NS(); ok && s.Timing == c.Level {
 			c.Rows[0].Points = append(c.Rows[0].Points, CurvePoint{at, i, float64(ns)})
 		}
 		c.measureRows(i, at, row)

@@ -520,3 +520,26 @@ func TestCrossingsAreWhereThereIsSomethingToTime(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// The point of a repeated step is the sum of the medians that the rows and the table of steps show too.
+func TestWholeStepHasTheMediansOfRepeats(t *testing.T) {
+	tr := tracetest.Llama(2, 26)
+	last := &tr.Steps[25]
+	busy, _ := last.GPU.BusyNS.NS()
+	last.GPU.BusyNS = trace.Measured(busy + 5e6) // the recorded run was slower
+	x := analyze.NewIndex(tr)
+	c, err := curves.Of(context.Background(), x, trace.AlongPosition, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, n := x.BusyOf(last)
+	want, _ := sum.NS()
+	for _, p := range c.Rows[0].Points {
+		if p.Step == 25 && (n == 0 || p.NS != float64(want)) {
+			t.Errorf("the step takes %v ns, want %d", p.NS, want)
+		}
+	}
+	if p := c.Rows[0].Points; len(p) == 0 || p[len(p)-1].Step != 25 {
+		t.Errorf("no point of the last step in %+v", p)
+	}
+}
