@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -180,12 +182,27 @@ func (x *programRun) prepare(path string) error {
 			inputs = append(inputs, a)
 		}
 		x.options.Inputs = [][]*npy.Array{inputs}
-		return nil
+		return checkOutputDir(o.outputDir, o.files)
 	}
 	if len(o.live) > 0 {
 		return nil
 	}
 	return x.readCases(path)
+}
+
+// checkOutputDir returns an error if an output in the folder would overwrite one of the inputs.
+func checkOutputDir(dir string, inputs []string) error {
+	entries, _ := os.ReadDir(dir) // if the folder does not exist, there is nothing to overwrite
+	for _, e := range entries {
+		n := 0
+		if _, err := fmt.Sscanf(e.Name(), "out%d.npy", &n); err != nil {
+			continue
+		}
+		if err := cli.CheckOutput(filepath.Join(dir, e.Name()), inputs...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readCases reads the test cases of a .bpte file.

@@ -59,6 +59,9 @@ func (f *recordingFlags) check(flags *pflag.FlagSet) (err error) {
 	if f.path == "" && f.options.NoText {
 		return errNoRecording
 	}
+	if err := checkTracePath(f.path, flags); err != nil {
+		return err
+	}
 	if f.options.Steps, err = record.ParseRange(f.steps); err != nil {
 		return cli.Usagef("--steps %v", err)
 	}
@@ -68,6 +71,25 @@ func (f *recordingFlags) check(flags *pflag.FlagSet) (err error) {
 		}
 	}
 	return nil
+}
+
+// inputFlags lists the flags with the names of files or folders that a command reads.
+var inputFlags = []string{"tokenizer", "data", "input", "shaders"}
+
+// checkTracePath returns an error if recording to the path would overwrite the model or another input of the
+// command.
+func checkTracePath(path string, flags *pflag.FlagSet) error {
+	inputs := flags.Args()
+	for _, name := range inputFlags {
+		switch f := flags.Lookup(name); {
+		case f == nil:
+		case f.Value.Type() == "stringArray":
+			inputs = append(inputs, f.Value.(pflag.SliceValue).GetSlice()...)
+		default:
+			inputs = append(inputs, f.Value.String())
+		}
+	}
+	return cli.CheckOutput(path, inputs...)
 }
 
 // record creates the trace file. It returns nil if `path` is empty.

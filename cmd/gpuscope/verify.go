@@ -77,6 +77,9 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				if v.noText && v.tracePath == "" {
 					return errNoRecording
 				}
+				if err := checkTracePath(v.tracePath, flags); err != nil {
+					return err
+				}
 				v.given = flags.Changed("prompt") || flags.Changed("ids")
 				if err := v.validate(operands); err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/natefinch/atomic"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -68,6 +70,54 @@ func WriteFile(path string, data []byte) error {
 		failed.Path = path
 	}
 	return err
+}
+
+// CheckOutput returns a UsageError if writing to the path `out` would overwrite one of the files that the
+// command reads: a file in `inputs` under this or another name, a file other than a trace in a folder of
+// `inputs`, such as that of a model, or a folder that contains an input. A command calls CheckOutput before
+// it writes anything. Pipes, devices and files that do not exist are accepted.
+func CheckOutput(out string, inputs ...string) error {
+	to, err := os.Stat(out)
+	if err != nil || !to.IsDir() && !to.Mode().IsRegular() {
+		return nil
+	}
+	for _, in := range inputs {
+		from, err := os.Stat(in)
+		switch {
+		case err != nil: // the command says so when it opens the file
+		case from.IsDir() && contains(in, to) && !trace.HasSchema(out), os.SameFile(from, to):
+			return Usagef("output %s: the command reads this file as its input %s. Choose another name",
+				printable.Short(out, 120), printable.Short(in, 120))
+		case to.IsDir() && above(in, to):
+			return Usagef("output %s: this folder contains the input %s. Choose another name",
+				printable.Short(out, 120), printable.Short(in, 120))
+		}
+	}
+	return nil
+}
+
+// contains reports whether a file is in the folder `dir`, under any name.
+func contains(dir string, file os.FileInfo) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		info, err := os.Stat(filepath.Join(dir, e.Name())) // follows a link, as in the cache of Hugging Face
+		return err == nil && os.SameFile(info, file)
+	})
+}
+
+// above reports whether the file at a path is in the folder `dir` or in a folder below it.
+func above(path string, dir os.FileInfo) bool {
+	path, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	for err == nil && path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // PrintStyled prints a line of text. On a terminal it uses the style `sgr`, the parameters of an SGR escape

@@ -9,7 +9,39 @@ import (
 	"testing"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
 )
+
+func TestCheckOutputAcceptsWhatIsNoInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"model", "tables"} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a.json", "b.json", "model/config.json"} {
+		if err := os.WriteFile(name, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := trace.WriteFile("model/run.json", tracetest.Tiny()); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{
+		"", "b.json", "new.json", "none/new.json", "tables", os.DevNull, "model/new.json", "model/run.json",
+	} {
+		if err := CheckOutput(out, "a.json", "model", os.DevNull, "missing", ""); err != nil {
+			t.Errorf("%q: %v", out, err)
+		}
+	}
+	for _, out := range []string{"./a.json", "model", "model/config.json", "."} {
+		var usage UsageError
+		if err := CheckOutput(out, "a.json", "model"); !errors.As(err, &usage) {
+			t.Errorf("%q: %v, want a UsageError", out, err)
+		}
+	}
+}
 
 func TestWriteFileReplacesOnlyWhenComplete(t *testing.T) {
 	dir := t.TempDir()

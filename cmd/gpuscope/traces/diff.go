@@ -84,6 +84,9 @@ func (c *comparing) run(ctx context.Context, operands []string) error {
 	if len(operands) < 2 {
 		return cli.Usagef("want two arguments: the trace of the baseline and the trace to compare with it")
 	}
+	if err := cli.CheckOutput(c.out, operands...); err != nil {
+		return err
+	}
 	conditions := make([]expr.Condition, len(c.failIf))
 	for i, text := range c.failIf {
 		var err error

@@ -61,6 +61,9 @@ trace show --base (docs/guide/import.md).`,
 				case o.Path == "" && (o.Method != "" || len(o.Data) > 0):
 					return cli.Usagef("--method and --data need --model")
 				}
+				if err := cli.CheckOutput(out, append(o.Data, operands[0], o.Path)...); err != nil {
+					return err
+				}
 				t, err := importProfile(operands[0], o)
 				if err != nil {
 					return err

@@ -30,6 +30,9 @@ can be sent and archived. With the trace BASE, the page also compares FILE with 
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			out := flags.StringP("output", "o", "", "write the page to `FILE` (default standard output)")
 			return func(ctx context.Context, operands []string) error {
+				if err := cli.CheckOutput(*out, operands...); err != nil {
+					return err
+				}
 				t, err := readTrace(operands)
 				if err != nil {
 					return err
