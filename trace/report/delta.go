@@ -143,8 +143,18 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	var what, which []string
 	now, then := x.Trace, baseline.Trace
 	is, was := &now.Model, &then.Model
-	if was.Name != is.Name || was.Parameters != is.Parameters || was.Quantization != is.Quantization {
-		what, which = append(what, "model"), append(which, strings.TrimSpace(was.Name+" "+was.Quantization))
+	if sizes := analyze.ModelSizes(is, was); was.Name != is.Name || was.Quantization != is.Quantization ||
+		sizes != nil {
+		name := strings.TrimSpace(was.Name + " " + was.Quantization)
+		if was.Name == is.Name {
+			if was.Quantization != "" && is.Quantization != "" && was.Quantization != is.Quantization {
+				name += " instead of " + is.Quantization
+			}
+			for _, s := range sizes {
+				name += ", " + SizeInstead(s)
+			}
+		}
+		what, which = append(what, "model"), append(which, name)
 	}
 	if then.Engine != now.Engine {
 		what, which = append(what, "engine"), append(which, cmp.Or(then.Engine, then.Producer.Name))
@@ -158,6 +168,17 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 		Text:  "another " + strings.Join(what, " and ") + ": " + strings.Join(which, " on "),
 		Short: "other " + strings.Join(what, ", "),
 	}
+}
+
+// SizeInstead names a size in which two models differ: "4 layers instead of 16", "ffn 8,192 instead of
+// 14,336".
+func SizeInstead(s analyze.ModelSize) string {
+	if s.Name == "layers" || s.Name == "parameters" {
+		return fmt.Sprintf("%s instead of %s",
+			table.Plural(s.Now, strings.TrimSuffix(s.Name, "s")), table.Integer(s.Was))
+	}
+	return fmt.Sprintf("%s %s instead of %s",
+		strings.ReplaceAll(s.Name, "_", " "), table.Integer(s.Now), table.Integer(s.Was))
 }
 
 // Delta returns the cell of a cost minus the cost of the same dispatches at the baseline. It shows "=" if the

@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/analyze/diff/settings"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 )
 
@@ -18,7 +19,7 @@ import (
 func Subject(d *diff.Diff) (long, short string) {
 	var parts, names []string
 	for _, c := range settings.Changes(d) {
-		all, name := subject(c)
+		all, name := subject(d, c)
 		parts, names = append(parts, all), append(names, name)
 	}
 	switch n := len(parts); {
@@ -38,7 +39,7 @@ func Subject(d *diff.Diff) (long, short string) {
 }
 
 // subject names one setting that differs, with its values and without them.
-func subject(c settings.Change) (long, short string) {
+func subject(d *diff.Diff, c settings.Change) (long, short string) {
 	words := map[settings.Kind][2]string{
 		settings.Fusion: {"Fusion", "No fusion"}, settings.Static: {"Static grids", "Dynamic grids"},
 	}[c.Kind]
@@ -57,7 +58,23 @@ func subject(c settings.Change) (long, short string) {
 		return fmt.Sprintf("%s %s instead of %s", c.Kind, c.Now, c.Base), fmt.Sprintf("%s %s", c.Kind, c.Now)
 	}
 	long = fmt.Sprintf("%s %s instead of %s", title(string(c.Kind)), c.Now, c.Base)
+	if c.Kind == settings.Model && c.Now == c.Base {
+		long = "Model " + c.Now + " with " + sizes(d)
+	}
 	return long, "Another " + string(c.Kind)
+}
+
+// sizes lists the sizes in which two models of one name differ: at most two, and the number of the others.
+func sizes(d *diff.Diff) string {
+	list := analyze.ModelSizes(&d.Base.Index.Trace.Model, &d.Now.Index.Trace.Model)
+	var parts []string
+	for _, s := range list[:min(2, len(list))] {
+		parts = append(parts, report.SizeInstead(s))
+	}
+	if more := len(list) - len(parts); more > 0 {
+		parts = append(parts, table.Plural(more, "more size"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // given returns the value of an optional setting, or "by default" if it is not set.

@@ -221,6 +221,28 @@ func TestSubjectNamesTheSettings(t *testing.T) {
 		"Weights Q8_0 instead of Q4_0": func(base, now *trace.Trace) {
 			base.Model.Quantization, now.Model.Quantization = "Q4_0", "Q8_0"
 		},
+		"Model small with 4 layers instead of 16": func(base, now *trace.Trace) {
+			base.Model = trace.Model{Name: "small", Layers: 16, Parameters: 4000}
+			now.Model = trace.Model{Name: "small", Layers: 4, Parameters: 1000}
+		},
+		"Model small with dim 2,048 instead of 4,096, ffn 5 instead of 6, 1 more size": func(
+			base, now *trace.Trace,
+		) {
+			dims := map[string]int{"dim": 4096, "ffn": 6, "kv_heads": 8, "vocab": 3}
+			base.Model = trace.Model{Name: "small", Layers: 2, Dims: dims}
+			dims = map[string]int{"dim": 2048, "ffn": 5, "kv_heads": 4}
+			now.Model = trace.Model{Name: "small", Layers: 2, Dims: dims}
+		},
+		"Model small with 1 parameter instead of 2, Weights Q8_0 instead of Q4_0": func(
+			base, now *trace.Trace,
+		) {
+			base.Model = trace.Model{Name: "small", Parameters: 2, Quantization: "Q4_0"}
+			now.Model = trace.Model{Name: "small", Parameters: 1, Quantization: "Q8_0"}
+		},
+		"Model small instead of large": func(base, now *trace.Trace) {
+			base.Model = trace.Model{Name: "large", Layers: 2}
+			now.Model = trace.Model{Name: "small", Layers: 1}
+		},
 		"KV cache f16 instead of f32": func(base, now *trace.Trace) {
 			for tr, dtype := range map[*trace.Trace]string{base: "f32", now: "f16"} {
 				tr.Graph.Values = []trace.Value{

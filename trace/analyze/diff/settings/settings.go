@@ -49,7 +49,8 @@ const (
 )
 
 // Change is a setting that differs. Base and Now are its values at the baseline and in the other run. For
-// Kernels, Now lists the kernels, and Base is "". Fusion is Off if no operator is fused.
+// Kernels, Now lists the kernels, and Base is "". Fusion is Off if no operator is fused. For Model, both are
+// equal if two models of one name differ in their sizes, which analyze.ModelSizes lists.
 type Change struct {
 	Kind      Kind
 	Base, Now string
@@ -67,7 +68,7 @@ func Changes(d *diff.Diff) (list []Change) {
 		if add(Engine, engine(base), engine(now)); base.Engine == now.Engine {
 			add(Device, base.Device.Name, now.Device.Name)
 		}
-		if base.Model.Name != now.Model.Name || base.Model.Parameters != now.Model.Parameters {
+		if base.Model.Name != now.Model.Name || analyze.ModelSizes(&base.Model, &now.Model) != nil {
 			list = append(list, Change{Model, base.Model.Name, now.Model.Name})
 		}
 		add(Weights, base.Model.Quantization, now.Model.Quantization)
