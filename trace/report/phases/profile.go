@@ -72,8 +72,9 @@ func line(r *rates.Rate) string {
 	parts = append(parts, "timing "+string(r.Timing))
 	if r.Timed > 0 {
 		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
-		if r.Timed > 1 { // label the mean, because the Step view shows the median
-			mean = fmt.Sprintf("mean %s (%.2f–%.2f)", mean, float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
+		if r.Timed > 1 { // the rate is that of the mean, but the headline and the Step view use the median
+			mean = fmt.Sprintf("mean %s, median %.2f (%.2f–%.2f)", mean, float64(r.MedianNS)/1e6,
+				float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
 		}
 		parts = append(parts, mean)
 	}
