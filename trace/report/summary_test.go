@@ -113,11 +113,11 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 		},
 		{
 			worked(again(1800, 600), 1200),
-			"CPU-bound 67 ± 2 % 1.20 of 1.80 ms 556 833 tok/s", 1e3 / 1.8,
+			"CPU-bound 67 ± 2 % 1.20 of 1.80 ms 556 833 tok/s 0.60 ms", 1e3 / 1.8,
 		},
 		{ // a third of the wait is CPU time: that is the most that can be saved
 			worked(again(1800, 600), 400),
-			"67 ± 2 % 1.20 of 1.80 ms 0.40 ms 556 714 tok/s", 1e3 / 1.8,
+			"67 ± 2 % 1.20 of 1.80 ms 0.40 ms 556 714 tok/s 0.80 ms", 1e3 / 1.8,
 		},
 		{ // low rates have a decimal
 			worked(again(150_000, 97_000), 8090),
@@ -145,6 +145,15 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 			t.Errorf("%.2f tokens/s, want %.2f\n%q\nwant\n%q", s.TokensPerS, c.rate, report.Verdict(s),
 				c.want)
 		}
+	}
+}
+
+// If the CPU's own work is the whole wait, overlapping it removes all idle time, as the headline does.
+func TestVerdictNamesNoIdleTimeIfNoneRemains(t *testing.T) {
+	tr := worked(seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280), 600)
+	got := report.Verdict(analyze.NewIndex(tr).Summary(1))
+	if !hasAll(got, "781 tok/s") || strings.Contains(got, "remain") {
+		t.Error(got)
 	}
 }
 

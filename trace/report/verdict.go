@@ -93,10 +93,12 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	return line
 }
 
+// leastOff is the smallest displayed error in ns: one digit of a time in ms.
+const leastOff = 10_000
+
 // plusMinus formats a time and its error in ms without the unit: "0.52 ± 0.03".
 func plusMinus(ns, off int64) string {
-	const least = 10_000 // smallest displayed error in ns
-	return table.MillisBare(ns, true) + " ± " + table.MillisBare(max(off, least), true)
+	return table.MillisBare(ns, true) + " ± " + table.MillisBare(max(off, leastOff), true)
 }
 
 // idles returns the verdict on a step in which the GPU waits for the CPU. It shows how much of the wait is
@@ -127,8 +129,11 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 		if now < 100 { // low rates may look equal without a decimal
 			digits = 1
 		}
-		line += fmt.Sprintf(". Overlapping the CPU's own work with the GPU would raise the speed from %.*f to %.*f tok/s at the same GPU time",
-			digits, now, digits, float64(tokens)*1e9/float64(least))
+		line += fmt.Sprintf(". Overlapping the CPU's own work with the GPU would raise the speed from %.*f to %.*f "+
+			"tok/s at the same GPU time", digits, now, digits, float64(tokens)*1e9/float64(least))
+		if rest := least - gpu; rest >= leastOff { // the headline models a step without this time too
+			line += fmt.Sprintf("; %s of idle time would remain", table.Millis(rest, true))
+		}
 	}
 	return line
 }
