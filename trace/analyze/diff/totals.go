@@ -29,6 +29,9 @@ type Total struct {
 	// Repeats reports that the times are those of untimed repeats of one step on each side (trace.Whole).
 	// Such times are used if the recorded steps are too few or cannot be compared.
 	Repeats bool
+	// Timed reports that blocks or dispatches were timed in the steps, which makes a step longer. It is false
+	// for steps that other engines timed.
+	Timed bool
 	// Why is the reason why the times cannot be compared. It is "" if they can be compared.
 	Why string
 
@@ -113,6 +116,7 @@ func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Tot
 		return t, true
 	}
 	left, right := a[*best], b[*best]
+	t.Timed = best.timing.InDetail() && (d.Base.Index.Trace.Engine == "" || d.Now.Index.Trace.Engine == "")
 	t.Tokens = tokensOf(d.Base.Index, left)
 	if n := tokensOf(d.Now.Index, right); n != t.Tokens || n == 0 {
 		if n != t.Tokens {

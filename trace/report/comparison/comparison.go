@@ -143,11 +143,15 @@ func status(s diff.Status, t *diff.Times) string {
 	return verdict
 }
 
-// TotalName returns the name of a total: "decode step, GPU time".
+// TotalName returns the name of a total: "decode step, GPU time". If blocks or dispatches were timed in the
+// steps, which made them longer, it is "timed decode step, GPU time".
 func TotalName(t *diff.Total) string {
 	name := t.Scope + " step"
 	if t.Scope == diff.Selected {
 		name = "selected step"
+	}
+	if t.Timed {
+		name = "timed " + name
 	}
 	if t.Measure == diff.Span {
 		name += ", GPU time"
@@ -345,8 +349,8 @@ func Headline(d *diff.Diff) string {
 		return "No significant difference in time"
 	}
 	text := fmt.Sprintf("%s: %s %s, %s", title(Verdict(&g.Times)), g.By, g.Name, Difference(&g.Times))
-	if d.Isolated.Base.NS > 0 {
-		share := math.Abs(g.Times.DeltaNS) / d.Isolated.Base.NS
+	// A difference from a much faster baseline can be larger than all of its times: it is no share of them.
+	if share := math.Abs(g.Times.DeltaNS) / d.Isolated.Base.NS; share <= 1 {
 		text += fmt.Sprintf(", %.1f %% of all isolated times", 100*share)
 	}
 	if in := d.Within(g, diff.ByOp); in != nil && g.By == diff.ByKernel {

@@ -150,7 +150,7 @@ func totalWords(d *diff.Diff) totalText {
 	default:
 		step = string(phase) + " step"
 	}
-	if timed(d) {
+	if total.Timed {
 		step = "timed " + step
 	}
 	article := " a "
@@ -159,18 +159,6 @@ func totalWords(d *diff.Diff) totalText {
 	}
 	t.times += article + step
 	return t
-}
-
-// timed reports whether dispatches or blocks were timed in one of the compared steps, which then took longer.
-func timed(d *diff.Diff) bool {
-	for _, side := range []*diff.Side{&d.Base, &d.Now} {
-		for _, step := range side.Selection.Steps {
-			if x := side.Index; x.Trace.Engine == "" && !analyze.TimedWhole(&x.Trace.Steps[step]) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // phaseOf returns the phase of the selected steps, or "" if they have several.

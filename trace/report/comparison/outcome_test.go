@@ -206,6 +206,59 @@ func TestOutcomeSeparatesIdleTime(t *testing.T) {
 		"all isolated times together -320")
 }
 
+// Timing blocks or dispatches makes a step longer, so both the sentence and the rows of whole steps say it.
+func TestStepsTimedInDetailAreNamed(t *testing.T) {
+	for timing, timed := range map[trace.Timing]bool{
+		trace.TimingOff: false, trace.TimingStep: false, trace.TimingBlock: true, trace.TimingDispatch: true,
+	} {
+		for _, engine := range []string{"", "llama.cpp"} { // only our timing is known to make steps longer
+			base, now := runOf(4, fused, 0.01), runOf(4, fused, 0.01)
+			for _, tr := range []*trace.Trace{base, now} {
+				tr.Engine = engine
+				for i := range tr.Steps {
+					tr.Steps[i].Timing = timing
+				}
+			}
+			d, lines := outcome(t, base, now)
+			want := timed && engine == ""
+			for i := range d.Totals {
+				if got := d.Totals[i].Timed; got != want {
+					t.Errorf("%s of %q: %+v, want %v", timing, engine, d.Totals[i], want)
+				}
+			}
+			table := comparison.Of(d, false)
+			rows := 0
+			for i := range table.Rows {
+				if !strings.HasPrefix(table.Rows[i].Key, "steps/decode.") {
+					continue
+				}
+				rows++
+				name := table.Cell(i, table.Column("name")).Text
+				if got := strings.Contains(name, "timed decode step"); got != want {
+					t.Errorf("%s of %q: %q", timing, engine, name)
+				}
+			}
+			if got := strings.Contains(lines[0], "a timed decode step"); got != want || rows != 2 {
+				t.Errorf("%s of %q: %q, %d rows", timing, engine, lines[0], rows)
+			}
+		}
+	}
+}
+
+// A difference from a fast baseline is larger than all times of the baseline, so it is no share of them.
+func TestHeadlineHasNoShareAboveTheWhole(t *testing.T) {
+	for times, share := range map[float64]string{2: "95.2 % of all isolated times", 10: ""} {
+		slow := append([]work(nil), fused...)
+		slow[1].us *= times
+		d, _ := outcome(t, runOf(4, fused, 0.01), runOf(4, slow, 0.01))
+		text := comparison.Headline(d)
+		holds(t, text, "Slower: kernel gate, ", share)
+		if share == "" && strings.Contains(text, "isolated") {
+			t.Error(text)
+		}
+	}
+}
+
 func TestSubjectNamesTheSettings(t *testing.T) {
 	for want, change := range map[string]func(base, now *trace.Trace){
 		"Same settings": func(_, _ *trace.Trace) {},
