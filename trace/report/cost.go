@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -272,8 +271,7 @@ func (t *DispatchTable) FixFirst() []table.Segment {
 		return []table.Segment{t.Undecided()}
 	}
 	_, _, what := t.Most()
-	// The row itself shows that its cost is joint, so the name omits this.
-	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce)
+	said, name := "fix first ", headline.Name(t.DispatchTree, first)
 	brief, off := said+name, analyze.Short(t.Grouped[first].Cost.ErrorNS)
 	if idle != nil {
 		said = "fix GPU idle first (" + plusMinus(idle.NS, idle.ErrorNS) + " ms, see Step), then "

@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/costs"
 )
 
 // Basis is what rows are ranked by.
@@ -35,7 +36,7 @@ const (
 // Row is a row of a step: one dispatch of a layer, in all layers that contain it.
 type Row struct {
 	At   int    // index in DispatchTree.Grouped
-	Name string // such as "mlp.gate+up"
+	Name string // such as "mlp.gate+up" (see Name)
 	// Dispatches lists the dispatches of the row, in all layers.
 	Dispatches []trace.DispatchID
 	// NS is the cost in a step, or the sum of the isolated times. ErrorNS is the error (±) of a cost.
@@ -180,7 +181,7 @@ func wholeNS(t *analyze.DispatchTree) float64 {
 func (h *Headline) costRow(t *analyze.DispatchTree, at int) *Row {
 	c, whole := t.Grouped[at].Cost, wholeNS(t)
 	r := &Row{
-		At: at, Name: name(t, at), Dispatches: dispatches(t, at), NS: float64(c.NS), ErrorNS: c.ErrorNS,
+		At: at, Name: Name(t, at), Dispatches: dispatches(t, at), NS: float64(c.NS), ErrorNS: c.ErrorNS,
 		Share: c.Share,
 	}
 	r.SaveNS, r.SaveKnown = c.SaveNS()
@@ -215,7 +216,7 @@ func (h *Headline) isolatedRow(t *analyze.DispatchTree) *Row {
 		return nil
 	}
 	r := &t.Grouped[at]
-	row := &Row{At: at, Name: name(t, at), Dispatches: dispatches(t, at), NS: r.SumNS, Share: r.Share}
+	row := &Row{At: at, Name: Name(t, at), Dispatches: dispatches(t, at), NS: r.SumNS, Share: r.Share}
 	row.SaveNS, row.SaveKnown = r.ExcessNS, r.ExcessNS > 0
 	if row.Share > 0 {
 		row.Twice, _ = h.Pace.Faster(h.Pace.Saved(row.Share/2, row.NS/row.Share))
@@ -223,9 +224,11 @@ func (h *Headline) isolatedRow(t *analyze.DispatchTree) *Row {
 	return row
 }
 
-// name returns the name of a row. For concurrent rows, it removes the suffix analyze.AtOnce.
-func name(t *analyze.DispatchTree, at int) string {
-	return strings.TrimSuffix(t.Called(at), analyze.AtOnce)
+// Name returns the name of a row as the tables of costs show it, such as "mlp.gate+up". If layers differ, a
+// row does not contain all of them, and its name includes its layers: "layers 1–2 mlp.gate+up". The name of
+// concurrent rows does not include the suffix analyze.AtOnce.
+func Name(t *analyze.DispatchTree, row int) string {
+	return strings.TrimSuffix(costs.NameApart(t, row), analyze.AtOnce)
 }
 
 func dispatches(t *analyze.DispatchTree, at int) (ids []trace.DispatchID) {

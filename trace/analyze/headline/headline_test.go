@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,6 +12,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/analyzetest"
+	"gpuscope/trace/analyze/costs"
 	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/tracetest"
 )
@@ -75,6 +77,53 @@ func TestCostsDecideWhatToFixFirst(t *testing.T) {
 	whole := float64(tree.Costs.Step.Whole.NS)
 	if want := 1e9 / (4e6 - most/whole*3e6); !near(h.First.AtLimit, want) {
 		t.Errorf("at the ceilings: %g tokens/s, want %g", h.First.AtLimit, want)
+	}
+}
+
+// Where layers differ, a row is in only some of them, so its name includes its layers, as in the tables of
+// costs.
+func TestRowOfSomeLayersNamesThem(t *testing.T) {
+	t.Parallel()
+	tr := costed(t)
+	same := of(t, tr).First
+	layer0, layer1 := same.Dispatches[:len(same.Dispatches)/2], same.Dispatches[len(same.Dispatches)/2:]
+	if len(layer0) != len(layer1) || strings.Contains(same.Name, "layer") {
+		t.Fatalf("equal layers: %+v, want a row of both layers without their numbers", same)
+	}
+	for i := range tr.Plans { // other kernels in layer 1
+		if p := &tr.Plans[i]; slices.Contains(layer1, p.Dispatch) {
+			p.Kernel += "_other"
+		}
+	}
+	tr.Steps[len(tr.Steps)-1].Costs = nil
+	if err := analyzetest.Cost(tr, len(tr.Steps)-1); err != nil {
+		t.Fatal(err)
+	}
+	first := of(t, tr).First
+	want := "layer 1 " + same.Name
+	if first.Name != want || !slices.Equal(first.Dispatches, layer1) {
+		t.Errorf("first %+v, want %q with the dispatches %v", first, want, layer1)
+	}
+	x := analyze.NewIndex(tr)
+	tree, err := x.DispatchTree(context.Background(), analyze.Options{Selection: headline.Steps(x)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := slices.Concat(costs.Parts(tree), costs.Groups(tree))
+	rows := map[string]int{}
+	for i := range tree.Grouped {
+		if !tree.Single(i) && !tree.Grouped[i].Joint {
+			continue
+		}
+		name := headline.Name(tree, i)
+		if other, twice := rows[name]; twice {
+			t.Errorf("rows %d and %d have the name %q", other, i, name)
+		}
+		rows[name] = i
+		shown := func(r costs.Row) bool { return r.Name == name }
+		if (i == first.At || tree.Single(i)) && !slices.ContainsFunc(tables, shown) {
+			t.Errorf("the tables of costs have no row %q", name)
+		}
 	}
 }
 
