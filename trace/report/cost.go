@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -311,9 +310,10 @@ func (t *DispatchTable) Undecided() table.Segment {
 		yet = " yet"
 	}
 	no := "no cost exceeds the noise"
-	if slices.ContainsFunc(t.Grouped, func(r analyze.DispatchRow) bool {
-		return r.Cost != nil && r.Cost.Significant() && float64(r.Cost.NS) > r.Cost.ErrorNS
-	}) { // Most does not name rows that stand for several operators
+	switch {
+	case headline.AnySignificant(t.DispatchTree):
+		no = "no saving exceeds the noise"
+	case headline.LargestGroup(t.DispatchTree) != nil:
 		no = "only groups exceed the noise"
 	}
 	said := table.Say(0, "%s after %s%s", no, trace.Rounds(t.Costs.Step.Costs), yet)

@@ -72,6 +72,8 @@ func (a *Answer) ask(s Snapshot) []string {
 		how = "{cost} measures more rounds"
 	case headline.NotSignificant:
 		said, how = "No row costs more than the noise yet: ", "{cost} measures more rounds"
+	case headline.NoSaving:
+		said, how = "No row could save more than the noise yet: ", "{cost} measures more rounds"
 	}
 	most := fmt.Sprintf(" (at most %.0f s).", session.CostBudget(s.Index.Trace.Device.Software()).Seconds())
 	said, how = command.Keyed(said), command.Keyed(how)

@@ -30,6 +30,7 @@ const (
 	OtherWork                    // costs were measured only on other routes or shapes
 	FewRounds                    // too few rounds were measured to know the errors of the costs
 	NotSignificant               // no cost of a single row exceeds its error
+	NoSaving                     // costs exceed their errors, but no potential saving does
 	FewRows                      // the rows with costs have less than half of the time of the step
 )
 
@@ -66,6 +67,9 @@ type Headline struct {
 	Rate      float64 // measured rate of untimed steps in Pace.Unit(); 0 if not known
 	Basis     Basis
 	Why       Reason
+	// Group is the group with the largest significant cost (see LargestGroup). It is only set if Why is
+	// NotSignificant, and nil if no group has a significant cost either.
+	Group *costs.Row
 	// First is the row to fix first. It is nil if no row has a time.
 	First *Row
 	// Idle is set if the GPU waits for the CPU longer than First could save. The idle time is then what to
@@ -118,6 +122,9 @@ func OfTree(t *analyze.DispatchTree) *Headline {
 		h.First, h.WholeNS = h.costRow(t, first), wholeNS(t)
 		return h
 	}
+	if h.Why == NotSignificant {
+		h.Group = LargestGroup(t)
+	}
 	if h.First = h.isolatedRow(t); h.First != nil {
 		h.Basis = Isolated
 		h.Idle = longIdle(&h.Pace, h.Pace.Saved(h.First.Share/2, h.WholeNS))
@@ -164,11 +171,38 @@ func whyNot(t *analyze.DispatchTree, first int) Reason {
 		return FewRounds
 	case !t.MostCosted:
 		return FewRows
+	case first < 0 && AnySignificant(t):
+		return NoSaving
 	case first < 0:
 		return NotSignificant
 	}
 	return NoReason
 }
+
+// AnySignificant reports whether the cost of a row is significantly larger than 0. Headings are not rows.
+func AnySignificant(t *analyze.DispatchTree) bool {
+	for i := range t.Grouped {
+		if (t.Single(i) || t.Grouped[i].Joint) && aboveNoise(t.Grouped[i].Cost) {
+			return true
+		}
+	}
+	return false
+}
+
+// LargestGroup returns the row of the table of groups (see costs.Groups) with the largest cost among those
+// whose cost is significantly larger than 0. It returns nil if there is none.
+func LargestGroup(t *analyze.DispatchTree) *costs.Row {
+	var largest *costs.Row
+	for _, r := range costs.Groups(t) {
+		if aboveNoise(r.Cost) && (largest == nil || r.Cost.NS > largest.Cost.NS) {
+			largest = &r
+		}
+	}
+	return largest
+}
+
+// aboveNoise reports whether a cost was measured and is significantly larger than 0.
+func aboveNoise(c *analyze.RowCost) bool { return c.Known() && c.Significant() && c.NS > 0 }
 
 func wholeNS(t *analyze.DispatchTree) float64 {
 	if w := t.Costs.Step.Whole; w != nil {

@@ -171,6 +171,12 @@ func TestReasonSaysWhyCostsAreNotUsed(t *testing.T) {
 				t.Steps[5].Costs[i].OffNS = trace.Measured(1e6)
 			}
 		}},
+		{"only groups significant", headline.NotSignificant, headline.Isolated, onlyGroups},
+		{"no saving", headline.NoSaving, headline.Isolated, func(t *trace.Trace) {
+			c := *t.Device.Ceilings // so low that no row takes longer than it needs
+			c.FlopsPerS, c.CopyBytesPerS = 1, []trace.CopyRate{{Bytes: 1 << 20, PerS: 1}}
+			t.Device.Ceilings = &c
+		}},
 		{"no times", headline.NoCosts, headline.Nothing, func(t *trace.Trace) {
 			t.Steps[5].Costs = nil
 			for k := range t.Steps[5].Dispatches {
@@ -185,6 +191,43 @@ func TestReasonSaysWhyCostsAreNotUsed(t *testing.T) {
 		if h.Why != c.why || h.Basis != c.basis || (h.First != nil) != (c.basis != headline.Nothing) {
 			t.Errorf("%s: reason %d, basis %d, first %+v", c.name, h.Why, h.Basis, h.First)
 		}
+	}
+}
+
+// onlyGroups makes the costs of all parts insignificant except those of headings, such as layers.
+func onlyGroups(t *trace.Trace) {
+	s := &t.Steps[len(t.Steps)-1]
+	for i := range s.Costs {
+		if c := &s.Costs[i]; len(c.Dispatches) <= 8 {
+			c.OffNS = trace.Measured(1e6)
+		}
+	}
+}
+
+func TestLargestSignificantGroupIsKept(t *testing.T) {
+	t.Parallel()
+	tr := costed(t)
+	onlyGroups(tr)
+	h := of(t, tr)
+	x := analyze.NewIndex(tr)
+	tree, err := x.DispatchTree(context.Background(), analyze.Options{Selection: headline.Steps(x)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := costs.Row{Cost: &analyze.RowCost{Cost: &trace.Cost{}}}
+	for _, r := range costs.Groups(tree) {
+		if r.Cost.Significant() && r.Cost.NS > want.Cost.NS {
+			want = r
+		}
+	}
+	if h.Group == nil || h.Group.Key != want.Key || h.Group.Cost.NS != want.Cost.NS || want.Cost.NS == 0 {
+		t.Errorf("group %+v, want %+v", h.Group, want)
+	}
+	for i := range tr.Steps[5].Costs {
+		tr.Steps[5].Costs[i].OffNS = trace.Measured(1e6)
+	}
+	if h := of(t, tr); h.Why != headline.NotSignificant || h.Group != nil {
+		t.Errorf("no cost is significant, but the group is %+v", h.Group)
 	}
 }
 

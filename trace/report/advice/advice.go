@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/costs"
 	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/table"
 )
@@ -28,7 +29,7 @@ func Of(h *headline.Headline) Advice {
 	a := Advice{Basis: basis(h)}
 	switch {
 	case h.First == nil:
-		a.First = "What to fix first is not known: no dispatch was timed."
+		a.First = "What to fix first is not known: " + unknown(h) + "."
 	case h.Idle != nil:
 		a.First = fmt.Sprintf("Fix the GPU's idle time first: %s ± %s of a step of %s. Then fix %s.",
 			millis(h.Idle.NS), millis(h.Idle.ErrorNS), table.Millis(h.Pace.Wall.NS()), share(h))
@@ -40,6 +41,19 @@ func Of(h *headline.Headline) Advice {
 		a.Gain = joined(twice(h), atLimit(h))
 	}
 	return a
+}
+
+// unknown says why no row is named.
+func unknown(h *headline.Headline) string {
+	switch {
+	case h.Why == headline.NotSignificant && h.Group != nil:
+		return "only groups exceed the noise"
+	case h.Why == headline.NotSignificant:
+		return "no cost exceeds the noise"
+	case h.Why == headline.NoSaving:
+		return "no saving exceeds the noise"
+	}
+	return "no dispatch was timed"
 }
 
 // twice says how much faster the model would be if the row to fix first were twice as fast.
@@ -112,8 +126,11 @@ func joined(sentences ...string) string { return strings.TrimSpace(strings.Join(
 // Paragraph returns Basis as one text.
 func (a *Advice) Paragraph() string { return joined(a.Basis...) }
 
-// Measure says how to measure costs.
-const Measure = "Press c on the screen, or record with gpuscope run --profile cost."
+// Measure says how to measure costs. MeasureMore says how to reduce the errors of measured costs.
+const (
+	Measure     = "Press c on the screen, or record with gpuscope run --profile cost."
+	MeasureMore = "Press c on the screen to measure more rounds."
+)
 
 // basis says how the numbers of a headline were obtained.
 func basis(h *headline.Headline) (facts []string) {
@@ -135,7 +152,14 @@ func basis(h *headline.Headline) (facts []string) {
 	case headline.FewRounds:
 		say("The errors of the costs are not known yet: %s.", analyze.OfRounds(h.Rounds))
 	case headline.NotSignificant:
-		say("No cost exceeds the noise after %s.", table.Plural(h.Rounds, "round"))
+		if h.Group == nil {
+			say("No cost exceeds the noise after %s.", table.Plural(h.Rounds, "round"))
+			break
+		}
+		say("No single row's cost exceeds the noise after %s, but groups do. The largest is %s.",
+			table.Plural(h.Rounds, "round"), group(h.Group))
+	case headline.NoSaving:
+		say("No row could save more than the noise after %s.", table.Plural(h.Rounds, "round"))
 	case headline.FewRows:
 		say("Costs were measured for less than half of the step.")
 	}
@@ -143,7 +167,27 @@ func basis(h *headline.Headline) (facts []string) {
 		say("These are isolated times, which leave out that dispatches overlap: %s µs of %s µs.",
 			analyze.Short(h.First.NS), analyze.Short(h.WholeNS))
 	}
-	return append(facts, Measure, pace(h))
+	how := Measure
+	switch h.Why {
+	case headline.FewRounds, headline.NotSignificant, headline.NoSaving:
+		how = MeasureMore
+	}
+	return append(facts, how, pace(h))
+}
+
+// group names a group of the table cost-groups, with its cost and its share of the step.
+func group(g *costs.Row) string {
+	name := g.Name
+	switch g.Kind {
+	case costs.Kernel, costs.Operators: // the name alone could be that of a row
+		name = string(g.Kind) + " " + name
+	}
+	said := fmt.Sprintf("%s: %s ± %s µs", name, analyze.Short(float64(g.Cost.NS)),
+		analyze.Short(g.Cost.ErrorNS))
+	if g.Cost.Share > 0 {
+		said += fmt.Sprintf(", %.0f %% of the GPU time of a step", 100*g.Cost.Share)
+	}
+	return said
 }
 
 // pace says which steps the measured rate is from.

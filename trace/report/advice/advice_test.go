@@ -8,7 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/costs"
 	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/report/advice"
 	"gpuscope/trace/tracetest"
@@ -56,6 +58,30 @@ func TestShortLinesStateAReachableSpeed(t *testing.T) {
 	}
 }
 
+// If only groups have significant costs, the largest is named with its cost, wherever no row is named.
+func TestLargestGroupIsNamedInsteadOfARow(t *testing.T) {
+	t.Parallel()
+	h := &headline.Headline{Why: headline.NotSignificant, Rounds: 6, Group: &costs.Row{
+		Kind: costs.Layers, Name: "layers 0–2",
+		Cost: &analyze.RowCost{
+			Cost: &trace.Cost{NS: 1_232_000, N: 6}, ErrorNS: 1_049_000, ErrorKnown: true, Share: 0.673,
+		},
+	}}
+	said := func() string { a := advice.Of(h); return a.First + " " + a.Paragraph() }
+	if got := said(); !strings.Contains(got, "layers 0–2: 1232 ± 1049 µs, 67 %") ||
+		strings.Contains(got, "no cost exceeds") {
+		t.Errorf("a group exceeds the noise: %s", got)
+	}
+	h.Group.Kind, h.Group.Name = costs.Kernel, "add"
+	if got := said(); !strings.Contains(got, "kernel add: 1232") {
+		t.Errorf("a kernel exceeds the noise: %s", got)
+	}
+	h.Group = nil
+	if got := said(); !strings.Contains(got, "no cost exceeds the noise") || strings.Contains(got, "group") {
+		t.Errorf("nothing exceeds the noise: %s", got)
+	}
+}
+
 func TestUnknownCostsSayHowToMeasureThem(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -69,7 +95,8 @@ func TestUnknownCostsSayHowToMeasureThem(t *testing.T) {
 			r.Fatal(err)
 		}
 		a := advice.Of(h)
-		if a.First == "" || slices.Contains(a.Basis, advice.Measure) != (h.Why != headline.NoReason) {
+		first, more := slices.Contains(a.Basis, advice.Measure), slices.Contains(a.Basis, advice.MeasureMore)
+		if a.First == "" || first && more || (first || more) != (h.Why != headline.NoReason) {
 			r.Fatalf("reason %d: %+v", h.Why, a)
 		}
 	})
