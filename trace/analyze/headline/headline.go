@@ -54,6 +54,10 @@ type Row struct {
 	Twice, AtLimit float64
 }
 
+// TwiceBeyondCeilings reports whether the ceilings of the device do not allow the row to be twice as fast, so
+// that the rate Twice cannot be reached. It is false if one of the two rates is not known.
+func (r *Row) TwiceBeyondCeilings() bool { return r.AtLimit > 0 && r.AtLimit < r.Twice }
+
 // Idle is the time of a step in which the GPU waits for the CPU, in ns, and its error (±).
 type Idle struct {
 	NS, ErrorNS int64

@@ -16,7 +16,7 @@ import (
 type Advice struct {
 	// First says what to fix first: "Fix first: mlp.gate+up, 26 % of the GPU time of a step."
 	First string
-	// Gain says how much faster this makes the model: "Twice as fast there: ~46 to 53 tokens/s." It is "" if
+	// Gain says how much faster this makes the model: "Twice as fast there: 46 to ~53 tokens/s." It is "" if
 	// this is not known.
 	Gain string
 	// Basis says how the numbers were obtained, and what would make unknown numbers known. Each element is
@@ -38,7 +38,7 @@ func Of(h *headline.Headline) Advice {
 		a.First = "Fix first: " + share(h) + "."
 	}
 	if h.Idle == nil && h.First != nil {
-		a.Gain = joined(twice(h), atLimit(h))
+		a.Gain = gains(h)
 	}
 	return a
 }
@@ -54,6 +54,28 @@ func unknown(h *headline.Headline) string {
 		return "no saving exceeds the noise"
 	}
 	return "no dispatch was timed"
+}
+
+// gains says how much faster the model would be if the row to fix first were twice as fast, and if it reached
+// the ceilings of the device. If the ceilings allow less than twice the speed, it says so, because a reader
+// would otherwise take the rate of twice the speed as possible.
+func gains(h *headline.Headline) string {
+	if !h.First.TwiceBeyondCeilings() {
+		return joined(twice(h), atLimit(h))
+	}
+	now, limit, twice := table.Digits(h.Rate), table.Digits(h.First.AtLimit), table.Digits(h.First.Twice)
+	switch {
+	case h.Rate <= 0:
+		return ""
+	case limit == twice: // the difference is too small to state
+		return atLimit(h)
+	case limit == now:
+		now = "no more than " + now
+	default:
+		now += " to ~" + limit
+	}
+	return fmt.Sprintf("The device's ceilings allow %s %s; twice as fast there (~%s) is beyond them.", now,
+		h.Pace.Unit(), twice)
 }
 
 // twice says how much faster the model would be if the row to fix first were twice as fast.
@@ -83,7 +105,7 @@ func Lines(h *headline.Headline) []string {
 		first = fmt.Sprintf("Fix first, by isolated times: %s, %.0f %%.", h.First.Name, 100*h.First.Share)
 	}
 	likely, short, rate := twice(h), "2×", h.First.Twice
-	if h.First.AtLimit > 0 && h.First.AtLimit < rate { // the device allows less than twice the speed
+	if h.First.TwiceBeyondCeilings() {
 		likely, short, rate = atLimit(h), "ceilings", h.First.AtLimit
 	}
 	list := []string{all, joined(a.First, likely), joined(first, likely)}

@@ -23,19 +23,28 @@ func TestGainNamesBothRates(t *testing.T) {
 		Pace: headline.Pace{Tokens: 1, Untimed: analyze.Untimed{N: 20}},
 		First: &headline.Row{
 			Name: "mlp.gate+up", NS: 5.6e6, ErrorNS: 1e5, Share: 0.26, Twice: 53.1, SaveKnown: true,
-			SaveNS: 1e6, AtLimit: 46.2,
+			SaveNS: 1e6, AtLimit: 60,
 		},
 	}
 	a := advice.Of(h)
 	if want := "Fix first: mlp.gate+up, 26 % of the GPU time of a step."; a.First != want {
 		t.Errorf("first: %q, want %q", a.First, want)
 	}
-	if want := "Twice as fast there: 46.2 to ~53.1 tokens/s."; a.Gain != want {
-		t.Errorf("gain: %q, want %q", a.Gain, want)
+	for limit, want := range map[float64]string{
+		0:     "Twice as fast there: 46.2 to ~53.1 tokens/s.",
+		60:    "Twice as fast there: 46.2 to ~53.1 tokens/s. At the device's ceilings there: 46.2 to ~60.0 tokens/s.",
+		50:    "The device's ceilings allow 46.2 to ~50.0 tokens/s; twice as fast there (~53.1) is beyond them.",
+		53.09: "At the device's ceilings there: 46.2 to ~53.1 tokens/s.",
+		46.2:  "The device's ceilings allow no more than 46.2 tokens/s; twice as fast there (~53.1) is beyond them.",
+	} {
+		h.First.AtLimit = limit
+		if got := advice.Of(h).Gain; got != want {
+			t.Errorf("ceilings at %g: gain %q, want %q", limit, got, want)
+		}
 	}
-	h.Idle = &headline.Idle{NS: 9e6, ErrorNS: 2e5, Rate: 60}
+	h.Idle = &headline.Idle{NS: 9e6, ErrorNS: 2e5, Rate: 61}
 	a = advice.Of(h)
-	if !strings.Contains(a.Gain, "~60.0 tokens/s") || !strings.Contains(a.First, "mlp.gate+up") {
+	if !strings.Contains(a.Gain, "~61.0 tokens/s") || !strings.Contains(a.First, "mlp.gate+up") {
 		t.Errorf("with idle time: %+v", a)
 	}
 }
