@@ -100,18 +100,20 @@ func Lines(h *headline.Headline) []string {
 			h.First.Name, 100*h.First.Share)
 		return []string{all, a.First, short}
 	}
-	first := fmt.Sprintf("Fix first: %s, %.0f %%.", h.First.Name, 100*h.First.Share)
+	row := "Fix first: " + h.First.Name
 	if h.Basis == headline.Isolated {
-		first = fmt.Sprintf("Fix first, by isolated times: %s, %.0f %%.", h.First.Name, 100*h.First.Share)
+		row = "Fix first, by isolated times: " + h.First.Name
 	}
-	likely, short, rate := twice(h), "2×", h.First.Twice
+	first := fmt.Sprintf("%s, %.0f %%.", row, 100*h.First.Share)
+	likely, short, rate := twice(h), "2×:", h.First.Twice
 	if h.First.TwiceBeyondCeilings() {
-		likely, short, rate = atLimit(h), "ceilings", h.First.AtLimit
+		likely, short, rate = atLimit(h), "At the ceilings", h.First.AtLimit
 	}
 	list := []string{all, joined(a.First, likely), joined(first, likely)}
 	if likely != "" {
-		list = append(list, fmt.Sprintf("%s %s: %s → ~%s %s", first, short, table.Digits(h.Rate),
-			table.Digits(rate), h.Pace.Unit()))
+		brief := fmt.Sprintf("%s %s → ~%s %s", short, table.Digits(h.Rate), table.Digits(rate), h.Pace.Unit())
+		// The table below shows the share too, so the share is left out before the speed.
+		list = append(list, first+" "+brief, row+". "+brief)
 	}
 	return append(list, first)
 }

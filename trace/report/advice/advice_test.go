@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -62,6 +63,34 @@ func TestShortLinesStateAReachableSpeed(t *testing.T) {
 		for _, line := range lines[1 : len(lines)-1] {
 			if !strings.Contains(line, want) || strings.Count(line, "~") != 1 {
 				t.Errorf("ceilings at %g: %q, want %s alone", limit, line, want)
+			}
+		}
+	}
+}
+
+// A screen of 80 columns has room for the whole name and both speeds, even for a long name.
+func TestLineOf78CellsHasNameAndSpeeds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		atLimit float64
+		want    []string
+	}{
+		{"mlp.gate+up+silu_mul.product", 787, []string{" 731 ", "~787 ", "ceilings"}},
+		{"layers 1–2 attn.rope+sdpa.decode", 0, []string{" 731 ", "~820 ", "2×"}},
+		{"layers 1–2 attn.rope+sdpa.decode+spread_sum.product", 787, []string{", 38 %"}},
+	} {
+		h := &headline.Headline{
+			Basis: headline.Costs, Rate: 731, Pace: headline.Pace{Tokens: 1},
+			First: &headline.Row{Name: c.name, NS: 5e6, Share: 0.38, Twice: 820, AtLimit: c.atLimit},
+		}
+		lines := advice.Lines(h)
+		line := lines[slices.IndexFunc(lines, func(l string) bool {
+			return utf8.RuneCountInString(l) <= 78 || l == lines[len(lines)-1]
+		})]
+		for _, want := range append(c.want, c.name) {
+			if !strings.Contains(line, want) {
+				t.Errorf("%q of %q has no %q", line, lines, want)
 			}
 		}
 	}
