@@ -10,8 +10,15 @@ import (
 	"gpuscope/trace/table"
 )
 
-// says returns a text with the time that rows share, and its error: "22 rows share 137 ± 12 µs".
-func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.ErrorNS)) }
+// says returns a text with the time that rows share, and its error: "22 rows share 137 ± 12 µs". If the time
+// is not significantly different from 0, the text has only the error.
+func says(s analyze.Shared) string {
+	if s.Nothing() {
+		return fmt.Sprintf("shared time of %s is within the noise (± %s µs)", table.Plural(s.Rows, "row"),
+			analyze.Short(s.ErrorNS))
+	}
+	return words(s, " ± "+analyze.Short(s.ErrorNS))
+}
 
 func words(s analyze.Shared, off string) string {
 	rows := table.Plural(s.Rows, "row")

@@ -352,7 +352,7 @@ func TestSharedCostIsShownBesideTheDetail(t *testing.T) {
 func TestRowsCostingMoreThanTheStep(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	for less, want := range map[int64]string{
-		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "26 rows share -2.0 ± 2.5 µs",
+		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "shared time of 26 rows is within the noise (± 2.5 µs)",
 		12_000: "costs of 26 rows add up to 5.0 ± 2.5 µs more than the step",
 	} {
 		x.Trace.Steps[2].Whole.NS -= less
