@@ -322,8 +322,11 @@ func (t *DispatchTable) Undecided() table.Segment {
 		no = "no saving exceeds the noise"
 	case headline.LargestGroup(t.DispatchTree) != nil:
 		no = "only groups exceed the noise"
+		if yet != "" {
+			yet = " so far"
+		}
 	}
-	said := table.Say(0, "%s after %s%s", no, trace.Rounds(t.Costs.Step.Costs), yet)
+	said := table.Say(0, "%s%s, after %s", no, yet, trace.Rounds(t.Costs.Step.Costs))
 	said.Short = no + yet
 	return said
 }
