@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -21,20 +22,56 @@ func Verdict(r *analyze.StepSummary) string {
 	if x.Trace.Engine != "" {
 		return importedVerdict(r)
 	}
+	one := []int{step}
 	if !s.Cold || !analyze.TimedWhole(s) {
-		return verdictOf(x, step, u)
+		return verdictOf(x, one, u)
 	}
 	if warm := x.UntimedAgain(s); warm.Split() {
-		return "warm repeat of the step: " + verdictOf(x, step, &warm)
+		return "warm repeat of the step: " + verdictOf(x, one, &warm)
 	}
-	return "cold: " + verdictOf(x, step, u)
+	return "cold: " + verdictOf(x, one, u)
 }
 
-// verdictOf says what limits the speed of an untimed step, and shows the deciding figure with its error. If
-// it is not known what limits the step, the text gives the reason: too few runs, or a figure that does not
-// exceed its error.
-func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
+// VerdictOn says what limits the speed of the steps of a selection, which must not be empty. Like TimesLine,
+// it is about the medians of the untimed steps or, if there are none, about the last step with untimed
+// repeats. If there are no warm steps, the text names the step that it is about.
+func VerdictOn(x *analyze.Index, selection analyze.Selection) string {
+	last := selection.Last()
+	said := func() string { return Verdict(x.Summary(last)) }
+	if _, one := selection.One(); one || x.Trace.Engine != "" {
+		return said()
+	}
+	if selection.AllCold {
+		return fmt.Sprintf("of step s%d: %s", x.Trace.Steps[last].Index, said())
+	}
+	u, steps := x.UntimedOf(selection), x.RanUntimed(selection)
+	if len(steps) > 0 {
+		return verdictOf(x, steps, &u)
+	}
+	for _, step := range slices.Backward(selection.Steps) {
+		if again := x.UntimedAgain(&x.Trace.Steps[step]); again.Known() {
+			last = step
+			break
+		}
+	}
+	return verdictOf(x, []int{last}, &u)
+}
+
+// medianOver returns the median of a time in ns over some steps.
+func medianOver(x *analyze.Index, steps []int, of func(*trace.Step) float64) float64 {
+	list := make([]float64, len(steps))
+	for i, step := range steps {
+		list[i] = of(&x.Trace.Steps[step])
+	}
+	return analyze.StatsOf(list).Median
+}
+
+// verdictOf says what limits the speed of untimed steps that do the same kind of work. `u` holds the times of
+// one step, or the medians of several. The text shows the deciding figure with its error. If it is not known
+// what limits the steps, the text gives the reason: too few runs, or a figure that does not exceed its error.
+func verdictOf(x *analyze.Index, steps []int, u *analyze.Untimed) string {
 	const unknown = "bottleneck unknown: "
+	step := steps[len(steps)/2] // the position, and with it the work, has its median here
 	s := &x.Trace.Steps[step]
 	wall, ok1 := u.Wall.NS()
 	gpu, ok2 := u.GPU.NS()
@@ -57,7 +94,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	}
 	share := float64(wait) / float64(wall)
 	if share >= waits && wait > off {
-		return idles(s, u, off)
+		return idles(x, steps, u, off)
 	}
 	if share >= waits {
 		return fmt.Sprintf("%sthe GPU waits %s of %s, but the error is larger than the wait", unknown,
@@ -65,7 +102,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	}
 	took := plusMinus(gpu, gpuOff)
 	of := fmt.Sprintf("the GPU takes %s of %s", took, Millis(u.Wall))
-	roof := x.RoofNS(s)
+	roof := medianOver(x, steps, x.RoofNS)
 	switch {
 	case x.Trace.Device.Software():
 		return of + "; on a software device, compare only ratios of times"
@@ -104,12 +141,18 @@ func plusMinus(ns, off int64) string {
 // idles returns the verdict on a step in which the GPU waits for the CPU. It shows how much of the wait is
 // the CPU's own work, which could overlap with the GPU's previous step. The rest of the wait is time in the
 // driver and the system, which reordering cannot remove. `off` is the error of the wait in ns.
-func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
+func idles(x *analyze.Index, steps []int, u *analyze.Untimed, off int64) string {
+	s := &x.Trace.Steps[steps[0]]
 	wall, _ := u.Wall.NS()
 	gpu, _ := u.GPU.NS()
 	wait := wall - gpu
 	share, shareOff := 100*float64(wait)/float64(wall), math.Ceil(100*float64(off)/float64(wall))
-	own, known := analyze.OwnNS(s)
+	known := true
+	own := analyze.Whole(medianOver(x, steps, func(s *trace.Step) float64 {
+		ns, ok := analyze.OwnNS(s)
+		known = known && ok
+		return float64(ns)
+	}))
 	waited := fmt.Sprintf("%s of %s", table.MillisBare(wait, true), Millis(u.Wall))
 	line := fmt.Sprintf("the GPU waits for the CPU in %.0f ± %.0f %% of the step: %s", share, shareOff,
 		waited)

@@ -59,7 +59,7 @@ func (p *Page) speed(ctx context.Context, x *analyze.Index, h *headline.Headline
 		return err
 	}
 	p.Speed = append(phases.Lines(profile), report.TimesLine(x, h.Selection).String(),
-		report.Verdict(x.Summary(h.Selection.Last())))
+		report.VerdictOn(x, h.Selection))
 	p.Speed = cleaned(nonEmpty(p.Speed...))
 	return nil
 }
