@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"gpuscope/trace/internal/lexer"
 )
 
 // bounds limits the resources that reading one file may use. The limits are needed: a few compressed bytes
@@ -50,7 +52,7 @@ type source struct {
 	r      io.Reader
 	file   *file
 	bounds bounds
-	quotes
+	lexer.String
 	spaced bool // the last byte was white space
 	// read is the number of bytes that were read. Of these, `text` bytes belong to JSON values, and `space`
 	// bytes are white space that was removed.
@@ -120,8 +122,8 @@ func (s *source) Read(p []byte) (int, error) {
 func (s *source) squeeze(p []byte) int {
 	n := 0
 	for i := 0; i < len(p); i++ {
-		if s.quoted {
-			end := s.end(p[i:])
+		if s.Quoted {
+			end := s.End(p[i:])
 			n += copy(p[n:], p[i:i+end])
 			i += end - 1
 			continue
@@ -136,7 +138,7 @@ func (s *source) squeeze(p []byte) int {
 			p[n] = ' '
 			n++
 		default:
-			s.quoted, s.spaced = c == '"', false
+			s.Quoted, s.spaced = c == '"', false
 			p[n] = c
 			n++
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"gpuscope/trace/internal/lexer"
 )
 
 // splitter divides JSON into values without decoding them. It finds the end of a value by counting brackets
@@ -16,10 +18,6 @@ type splitter struct {
 	read int64
 	at   int64 // approximate offset of the current value in the file
 }
-
-// mostDepth is the maximum depth to which lists and objects may be nested. It is the same as in
-// encoding/json.
-const mostDepth = 10_000
 
 // peek returns the first byte of the next value or punctuation mark. It returns io.EOF at the end of the
 // input.
@@ -72,19 +70,19 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 	case c == ']' || c == '}' || c == ',' || c == ':':
 		return to, fmt.Errorf("invalid character %q; expected a value", c)
 	}
-	var v extent
+	var v lexer.Value
 	for {
-		n, whole := v.continued(s.rest)
+		n, whole := v.Next(s.rest)
 		to = append(to, s.rest[:n]...)
 		s.rest = s.rest[n:]
 		if whole {
 			return to, nil
 		}
-		if v.depth > mostDepth {
-			return to, fmt.Errorf("lists and objects are nested deeper than %d", mostDepth)
+		if v.TooDeep() {
+			return to, fmt.Errorf("lists and objects are nested deeper than %d", lexer.MostDepth)
 		}
 		if err := s.fill(); errors.Is(err, io.EOF) {
-			if v.bare {
+			if v.Bare {
 				return to, nil
 			}
 			return to, io.ErrUnexpectedEOF
@@ -146,66 +144,4 @@ func (s *splitter) another(n int, shut byte) (bool, error) {
 		return true, s.mark(',')
 	}
 	return true, nil
-}
-
-// extent finds the end of a JSON value whose bytes arrive piece by piece.
-type extent struct {
-	quotes
-	depth int
-	bare  bool // the value has no quotes or brackets; it ends before the next delimiter
-}
-
-// continued returns how many of the bytes p belong to the value, and whether the value ends there.
-func (v *extent) continued(p []byte) (n int, whole bool) {
-	for i := 0; i < len(p); i++ {
-		if v.quoted {
-			i += v.end(p[i:]) - 1
-			if !v.quoted && v.depth == 0 {
-				return i + 1, true
-			}
-			continue
-		}
-		switch p[i] {
-		case '"':
-			v.quoted = true
-		case '{', '[':
-			if v.depth++; v.depth > mostDepth {
-				return i, false
-			}
-		case '}', ']':
-			if v.bare {
-				return i, true
-			}
-			if v.depth--; v.depth == 0 {
-				return i + 1, true
-			}
-		case ' ', ',', ':':
-			if v.depth == 0 {
-				return i, true
-			}
-		default:
-			v.bare = v.depth == 0
-		}
-	}
-	return len(p), false
-}
-
-// quotes is the state of a lexer for JSON: quoted means inside a string, escaped means directly after a
-// backslash.
-type quotes struct{ quoted, escaped bool }
-
-// end returns how many of the bytes p belong to the current string.
-func (q *quotes) end(p []byte) int {
-	for i := 0; i < len(p); i++ {
-		switch {
-		case q.escaped:
-			q.escaped = false
-		case p[i] == '\\':
-			q.escaped = true
-		case p[i] == '"':
-			q.quoted = false
-			return i + 1
-		}
-	}
-	return len(p)
 }
