@@ -2,8 +2,11 @@ package trace
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 
 	"gpuscope/trace/internal/lexer"
 )
@@ -32,7 +35,11 @@ const (
 	idleRate   = 4
 )
 
-var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
+// MemoryLimit is the memory in bytes that the data of a trace may need when Read reads it, even if the file
+// is tiny. The limit of a larger file is higher.
+const MemoryLimit = 384 << 20
+
+var usualBounds = bounds{memory: MemoryLimit, value: 128 << 20, idle: 64 << 20}
 
 // file reads the bytes of a file as they are stored, before decompression.
 type file struct {
@@ -182,6 +189,74 @@ func (d *decoder) tooLarge() error {
 func (d *decoder) fits(raw []byte) error {
 	if estimate(raw) > d.in.memory() {
 		return d.tooLarge()
+	}
+	return nil
+}
+
+// SizeError is the error for a trace that exceeds a limit of Read.
+type SizeError struct {
+	What         string // "the trace", or the part of it that is too large
+	Bytes, Limit int64  // memory that Read needs, and its limit
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s needs %s of memory, but the limit is %s", e.What, mib(e.Bytes), mib(e.Limit))
+}
+
+// CheckSize returns a SizeError if Read could refuse the trace because of its size. Read accepts a trace that
+// passes in every storage format and compression. For lists in steps other than dispatches, Read may need
+// more memory than CheckSize counts. An imported trace has no such lists.
+func (t *Trace) CheckSize() error { return t.checkSize(usualBounds) }
+
+func (t *Trace) checkSize(b bounds) error {
+	d := &decoder{in: &source{file: &file{}, bounds: b}, t: t}
+	part := func(what string, raw []byte, kept int64) error {
+		d.used += kept
+		d.in.text += int64(len(raw))
+		switch n := estimate(raw); {
+		case n > b.memory:
+			return &SizeError{what, n, b.memory}
+		case int64(len(raw)) > b.value:
+			return &SizeError{what, int64(len(raw)), b.value}
+		}
+		return nil
+	}
+	head := *t
+	head.Plans, head.Steps = nil, nil
+	raw, err := encodeRecord(&head, t.Unknown)
+	if err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return err
+	}
+	for name, field := range fields {
+		if err := part(strconv.Quote(name), field, estimate(field)); err != nil {
+			return err
+		}
+	}
+	record := func(what string, i int, r Record, unknown *Unknown) error {
+		raw, err := encodeRecord(r, unknown)
+		if err != nil {
+			return err
+		}
+		return part(fmt.Sprintf("%s %d", what, i), raw, d.kept(&r, unknown, raw))
+	}
+	for i := range t.Plans {
+		if err := record("plan", i, Record{Plan: &t.Plans[i]}, t.Plans[i].Unknown); err != nil {
+			return err
+		}
+	}
+	for i := range t.Steps {
+		s := t.Steps[i]
+		s.Dispatches = slices.Clone(s.Dispatches) // with the capacity that Read gives it
+		if err := record("step", s.Index, Record{Step: &s}, s.Unknown); err != nil {
+			return err
+		}
+	}
+	if text := d.in.text; d.used > b.memory || text > jsonRate*b.memory {
+		return &SizeError{"the trace", max(d.used, text/jsonRate), b.memory}
 	}
 	return nil
 }

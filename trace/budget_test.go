@@ -3,8 +3,11 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"reflect"
+	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -97,6 +100,55 @@ func TestLargeFilesMayTakeMoreMemory(t *testing.T) {
 	}
 	_, err = readWithin(bytes.NewReader(text), &file{}, small)
 	wordingtest.New(t).Error("a small file that grows", err)
+}
+
+// A trace that passes CheckSize can be read, and one that is a little larger cannot.
+func TestCheckSizeAgreesWithTheReader(t *testing.T) {
+	t.Parallel()
+	small := bounds{memory: 1 << 20, value: 1 << 20, idle: 1 << 20}
+	traceOf := func(steps, dispatches int) *Trace {
+		r := &Trace{Schema: Schema, Graph: Graph{Ops: []Op{{Name: "a,{b"}}}}
+		for i := range dispatches {
+			id := DispatchID(i)
+			r.Graph.Dispatches = append(r.Graph.Dispatches, Dispatch{ID: id, Label: strconv.Itoa(i)})
+			r.Plans = append(r.Plans, Plan{ID: PlanID(i), Dispatch: id, Kernel: "k"})
+		}
+		for i := range steps {
+			s := Step{Index: i, Phase: Decode, Timing: TimingDispatch, SymInts: map[string]int64{"seq": 1}}
+			for j := range dispatches {
+				s.Dispatches = append(s.Dispatches, StepDispatch{Plan: PlanID(j), GPUNS: Measured(1)})
+			}
+			r.Steps = append(r.Steps, s)
+		}
+		return r
+	}
+	for name, of := range map[string]func(n int) *Trace{
+		"steps":      func(n int) *Trace { return traceOf(n, 1) },
+		"dispatches": func(n int) *Trace { return traceOf(1, n) },
+		"rows":       func(n int) *Trace { return traceOf(n, 100) },
+	} {
+		n := sort.Search(1<<14, func(n int) bool { return of(n).checkSize(small) != nil })
+		wrong := new(SizeError)
+		if err := of(n).checkSize(small); !errors.As(err, &wrong) || wrong.Bytes < wrong.Limit {
+			t.Errorf("%s: error %v for %d", name, err, n)
+		}
+		readable := func(n int, write func(io.Writer, *Trace) error) error {
+			var text bytes.Buffer
+			if err := write(&text, of(n)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := readWithin(&text, &file{}, small)
+			return err
+		}
+		for _, write := range []func(io.Writer, *Trace) error{Write, WriteStream} {
+			if err := readable(n-1, write); err != nil {
+				t.Errorf("%s: %d pass, but cannot be read: %v", name, n-1, err)
+			}
+			if readable(n+n/8+1, write) == nil {
+				t.Errorf("%s: %d are refused, but %d can be read", name, n, n+n/8+1)
+			}
+		}
+	}
 }
 
 // A decoded record takes no more memory than estimated from its JSON.

@@ -113,8 +113,11 @@ func (r *executorchReader) attest(m *model, ids []*int) error {
 		return nil
 	case len(m.ops) > 0 && !slices.ContainsFunc(ids, func(id *int) bool { return !known(id) }):
 		for i, row := range r.rows {
-			r.put(&step, m.ids[*ids[i]], row.kernel,
+			err := r.put(&step, m.ids[*ids[i]], row.kernel,
 				launch{kernel: row.kernel, grid: row.grid, joined: trace.JoinedByID})
+			if err != nil {
+				return err
+			}
 		}
 	case len(m.ops) > 0:
 		launches, err := r.join(len(r.rows))
@@ -124,8 +127,11 @@ func (r *executorchReader) attest(m *model, ids []*int) error {
 		step.launches = launches
 	default:
 		for _, row := range r.rows {
-			r.put(&step, r.operator(trace.Op{Name: row.kernel, Kind: row.kernel}), "",
-				launch{kernel: row.kernel, grid: row.grid, joined: trace.JoinedNot})
+			err := r.putOwn(&step, trace.Op{Name: row.kernel, Kind: row.kernel},
+				launch{kernel: row.kernel, grid: row.grid})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return r.add(phase, step.launches)

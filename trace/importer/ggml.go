@@ -124,8 +124,7 @@ func (r *recorder) putTensor(m *model, s *stepRows, norms unnamedNorms, op, name
 			if strings.HasPrefix(op, "MUL_MAT") && m.classes[i] != workclass.Attention {
 				label = "" // no label: a step has only one product with this matrix
 			}
-			r.put(s, i, label, l)
-			return nil
+			return r.put(s, i, label, l)
 		}
 	}
 	own := trace.Op{Kind: op, Class: string(role.class), Block: role.block}
@@ -141,7 +140,5 @@ func (r *recorder) putTensor(m *model, s *stepRows, norms unnamedNorms, op, name
 	} else {
 		own.Block = ""
 	}
-	l.joined = trace.JoinedNot
-	r.put(s, r.operator(own), "", l)
-	return nil
+	return r.putOwn(s, own, l)
 }

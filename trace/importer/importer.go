@@ -53,14 +53,22 @@ const (
 	maxValue = 4 << 20  // maximum size in bytes of an element of a list in a JSON profile
 )
 
-// maxRows is the maximum number of dispatches of all steps together. It is a variable because fuzz tests
-// lower it: an import of so many dispatches takes seconds.
-var maxRows = 1 << 20
+// These limits are variables because tests lower them: an import of so many dispatches takes seconds.
+var (
+	maxRows = 1 << 20 // maximum number of dispatches of all steps together
+
+	// maxMemory is the maximum memory in bytes that trace.Read needs for the trace. The recorder estimates
+	// this memory before it uses memory itself. An import needs less than 1 GiB.
+	maxMemory int64 = trace.MemoryLimit
+)
 
 // Read makes a trace from a profile. A profile that is compressed with gzip is decompressed. The fields
 // Producer, Created and Command of the trace are left to the caller. What the profile does not contain is
-// absent in the trace. The error wraps ErrFormat for a file of no known format, and ErrTooLarge for one that
-// exceeds a limit.
+// absent in the trace.
+//
+// The error wraps ErrFormat for a file of no known format. It wraps ErrTooLarge for a profile that exceeds a
+// limit, or whose trace would exceed a limit of trace.Read. So trace.Read accepts the result, in every
+// storage format and compression.
 func Read(in io.Reader, run Run) (*trace.Trace, error) {
 	buffered, err := uncompressed(in)
 	if err != nil {
@@ -81,7 +89,13 @@ func Read(in io.Reader, run Run) (*trace.Trace, error) {
 		if err := f.read(buffered, t); err != nil {
 			return nil, err
 		}
-		return t, t.Check()
+		if err := t.Check(); err != nil {
+			return nil, err
+		}
+		if err := t.CheckSize(); err != nil {
+			return nil, fmt.Errorf("%w: %w. Import fewer steps", ErrTooLarge, err)
+		}
+		return t, nil
 	}
 	return nil, fmt.Errorf("%w; known: %s", ErrFormat, Formats())
 }

@@ -233,7 +233,10 @@ func (r *kinetoReader) step(m *model, list []*kinetoEvent) error {
 		if name == "" {
 			name = k.name
 		}
-		r.putNamed(m, &step, name, name, launch{kernel: k.name, grid: k.grid, time: k.time})
+		l := launch{kernel: k.name, grid: k.grid, time: k.time}
+		if err := r.putNamed(m, &step, name, name, l); err != nil {
+			return err
+		}
 	}
 	if err := r.joinShapes(m, &step, matrices); err != nil {
 		return err
@@ -244,8 +247,8 @@ func (r *kinetoReader) step(m *model, list []*kinetoEvent) error {
 	return r.addTokens(tokens, &step)
 }
 
-// leaves returns the events that contain no other event of their track.
-func leaves(list []kinetoEvent) (out []kinetoEvent) {
+// leaves returns the events that contain no other event of their track. It reuses the memory of the list.
+func leaves(list []kinetoEvent) []kinetoEvent {
 	slices.SortStableFunc(list, func(a, b kinetoEvent) int {
 		if c := strings.Compare(a.track, b.track); c != 0 {
 			return c
@@ -255,6 +258,7 @@ func leaves(list []kinetoEvent) (out []kinetoEvent) {
 		}
 		return before(b.end, a.end)
 	})
+	out := list[:0]
 	for i, e := range list {
 		if i+1 < len(list) && list[i+1].track == e.track && list[i+1].ts < e.end && list[i+1].end <= e.end {
 			continue

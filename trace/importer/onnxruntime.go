@@ -132,7 +132,10 @@ func readONNX(in io.Reader, t *trace.Trace) error {
 			}
 		}
 		tokens = max(tokens, row.tokens)
-		r.putNamed(m, &step, row.node, row.kind, launch{kernel: row.kind, time: row.time})
+		l := launch{kernel: row.kind, time: row.time}
+		if err := r.putNamed(m, &step, row.node, row.kind, l); err != nil {
+			return err
+		}
 	}
 	if err := finish(); err != nil {
 		return err
@@ -190,11 +193,10 @@ var exported = []struct{ part, role string }{
 
 // putNamed adds the launch of a node whose name may be that of one of our operators, or contain its layer and
 // the name of its module.
-func (r *recorder) putNamed(m *model, s *stepRows, name, kind string, l launch) {
+func (r *recorder) putNamed(m *model, s *stepRows, name, kind string, l launch) error {
 	l.joined = trace.JoinedByTensor
 	if i, ok := m.names[name]; ok {
-		r.put(s, i, "", l)
-		return
+		return r.put(s, i, "", l)
 	}
 	layer, rest, ok := layerIn(name)
 	for _, e := range exported {
@@ -202,17 +204,14 @@ func (r *recorder) putNamed(m *model, s *stepRows, name, kind string, l launch) 
 			continue
 		}
 		if i, ok := m.find(layer, e.role); ok {
-			r.put(s, i, "", l)
-			return
+			return r.put(s, i, "", l)
 		}
 	}
 	if strings.Contains(name, "lm_head") {
 		if i, ok := m.find(-1, "lm_head"); ok {
-			r.put(s, i, "", l)
-			return
+			return r.put(s, i, "", l)
 		}
 	}
-	l.joined = trace.JoinedNot
 	o := trace.Op{Name: name, Kind: kind}
 	if ok {
 		o.Layer = &layer
@@ -220,5 +219,5 @@ func (r *recorder) putNamed(m *model, s *stepRows, name, kind string, l launch) 
 			o.Block = block
 		}
 	}
-	r.put(s, r.operator(o), "", l)
+	return r.putOwn(s, o, l)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
@@ -35,6 +36,7 @@ type recorder struct {
 	joins []trace.Joined            // by index into slots
 	plans map[plan]trace.PlanID
 	rows  int
+	cost  int64 // estimate of the memory in bytes that trace.Read needs for the trace
 
 	names map[string]string // each name of the profile, stored once
 	bytes int               // size of all names
@@ -85,15 +87,38 @@ func (r *recorder) name(text string) (string, error) {
 
 // operator returns the index of an operator that only the profile has. It adds the operator to the graph if
 // it is new.
-func (r *recorder) operator(o trace.Op) int {
+func (r *recorder) operator(o trace.Op) (int, error) {
 	key := ownName{o.Name, o.Kind}
 	i, ok := r.own[key]
 	if !ok {
+		if err := r.spend(opCost + 2*int64(len(o.Name)+len(o.Kind)+len(o.Block)+len(o.Class))); err != nil {
+			return 0, err
+		}
 		i = len(r.t.Graph.Ops)
 		o.ID = trace.OpID(i)
 		r.t.Graph.Ops, r.own[key] = append(r.t.Graph.Ops, o), i
 	}
-	return i
+	return i, nil
+}
+
+// These are the numbers of bytes that trace.Read counts for the parts of an imported trace, without names.
+// For the parts of the graph, it estimates the memory from the length of their JSON.
+const (
+	opCost     = 600
+	slotCost   = 1000
+	kernelCost = 64 // a kernel in the list of a dispatch
+	planCost   = 2 * int64(unsafe.Sizeof(trace.Plan{}))
+	stepCost   = 2*int64(unsafe.Sizeof(trace.Step{})) + 128
+	rowCost    = int64(unsafe.Sizeof(trace.StepDispatch{}))
+)
+
+// spend adds n bytes to the cost of the trace. It returns an error if trace.Read would refuse the trace.
+func (r *recorder) spend(n int64) error {
+	if r.cost += n; r.cost > maxMemory {
+		return fmt.Errorf("%w: with step %d, the trace needs more memory than the limit of %d MiB. "+
+			"Import fewer steps", ErrTooLarge, len(r.t.Steps), maxMemory>>20)
+	}
+	return nil
 }
 
 // room returns an error if n more rows exceed the limit.
@@ -119,7 +144,7 @@ type slotName struct {
 // put adds a launch to a step. In all steps, launches of an operator with the same label have the same place.
 // If a step has several launches of an operator with the same label, put appends a number to the label of all
 // but the first.
-func (r *recorder) put(s *stepRows, op int, label string, l launch) {
+func (r *recorder) put(s *stepRows, op int, label string, l launch) error {
 	if s.counts == nil {
 		s.counts = map[slotName]int{}
 	}
@@ -129,12 +154,26 @@ func (r *recorder) put(s *stepRows, op int, label string, l launch) {
 	}
 	place, ok := r.places[name]
 	if !ok {
+		if err := r.spend(slotCost + 2*int64(len(name.label))); err != nil {
+			return err
+		}
 		place = r.next[op]
 		r.next[op]++
 		r.places[name] = place
 	}
 	l.slot = slot{op, place, name.label}
 	s.launches = append(s.launches, l)
+	return nil
+}
+
+// putOwn adds a launch of an operator that only the profile has.
+func (r *recorder) putOwn(s *stepRows, o trace.Op, l launch) error {
+	i, err := r.operator(o)
+	if err != nil {
+		return err
+	}
+	l.joined = trace.JoinedNot
+	return r.put(s, i, "", l)
 }
 
 // ofTokens returns the phase of a step that reads n tokens. If n is 0, the step is not a step of a language
@@ -166,6 +205,9 @@ func (r *recorder) add(phase trace.Phase, launches []launch) error {
 	if err := r.room(len(launches)); err != nil {
 		return err
 	}
+	if err := r.spend(stepCost + rowCost*int64(len(launches))); err != nil {
+		return err
+	}
 	r.rows += len(launches)
 	s := trace.Step{
 		Index: len(r.t.Steps), Phase: phase, Timing: trace.TimingDispatch,
@@ -179,7 +221,11 @@ func (r *recorder) add(phase trace.Phase, launches []launch) error {
 			return fmt.Errorf("%w: the times of step %d add up to more than %d years", ErrTooLarge, s.Index,
 				maxBusy/nsPerYear)
 		}
-		s.Dispatches[i] = trace.StepDispatch{Plan: r.plan(l), GPUNS: l.time}
+		p, err := r.plan(l)
+		if err != nil {
+			return err
+		}
+		s.Dispatches[i] = trace.StepDispatch{Plan: p, GPUNS: l.time}
 	}
 	if timed {
 		s.GPU = &trace.GPU{BusyNS: trace.Measured(busy)}
@@ -191,7 +237,7 @@ func (r *recorder) add(phase trace.Phase, launches []launch) error {
 }
 
 // plan returns the plan of a launch, and adds it to the trace if it is new.
-func (r *recorder) plan(l *launch) trace.PlanID {
+func (r *recorder) plan(l *launch) (trace.PlanID, error) {
 	id, ok := r.ids[l.slot]
 	if !ok {
 		id = trace.DispatchID(len(r.slots))
@@ -201,6 +247,9 @@ func (r *recorder) plan(l *launch) trace.PlanID {
 	key := plan{id, l.kernel, l.grid}
 	p, ok := r.plans[key]
 	if !ok {
+		if err := r.spend(planCost + kernelCost + 3*int64(len(l.kernel))); err != nil {
+			return 0, err
+		}
 		p = trace.PlanID(len(r.t.Plans))
 		r.plans[key] = p
 		r.t.Plans = append(r.t.Plans, trace.Plan{
@@ -208,7 +257,7 @@ func (r *recorder) plan(l *launch) trace.PlanID {
 			NeededGroups: int64(l.grid[0]) * int64(l.grid[1]) * int64(l.grid[2]),
 		})
 	}
-	return p
+	return p, nil
 }
 
 // finish adds the dispatches to the graph, in the order of their operators.

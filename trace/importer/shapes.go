@@ -112,10 +112,11 @@ func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 			parts = total[group] / len(list)
 		}
 		if parts == 0 || parts > mostParts || parts > 1 && row.matrix() {
-			l.joined = trace.JoinedNot
-			op := r.operator(trace.Op{Name: kernel, Kind: row.op, Class: string(m.shared(row, list))})
+			own := trace.Op{Name: kernel, Kind: row.op, Class: string(m.shared(row, list))}
 			for range row.count {
-				r.put(step, op, label, l)
+				if err := r.putOwn(step, own, l); err != nil {
+					return err
+				}
 			}
 			continue
 		}
@@ -141,7 +142,9 @@ func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 			if row.adds() && len(p.adds) > 0 || len(p.others) == 0 {
 				from = &p.adds
 			}
-			r.put(step, (*from)[0], label, l)
+			if err := r.put(step, (*from)[0], label, l); err != nil {
+				return err
+			}
 			*from = (*from)[1:]
 		}
 	}
