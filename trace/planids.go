@@ -3,7 +3,7 @@ package trace
 import "slices"
 
 // PlanMemory is the largest number of steps for which an Interner remembers the id of an unused plan. A
-// Recorder keeps unused plans for the same number of steps.
+// PlanTable remembers unused plans for the same number of steps.
 const PlanMemory = 1024
 
 // Interner gives ids to plans. The ids are 0, 1, 2, ... in the order in which plans are first passed to ID. A

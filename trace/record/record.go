@@ -22,8 +22,10 @@ import (
 // Options limits what is recorded. The zero Options records everything.
 type Options struct {
 	Steps Range
-	// Limit is the memory limit in bytes for steps and plans. When it is exceeded, the oldest steps are
-	// dropped until half of the limit is free. If Limit is 0, no step is dropped.
+	// Limit is the memory limit in bytes for the recorded steps and the plans that they use. When it is
+	// exceeded, the oldest steps are dropped until half of the limit is free. If Limit is 0, no step is
+	// dropped. The head of the trace, and plans that are remembered for later steps (see trace.PlanTable),
+	// are not part of the limit.
 	Limit int64
 	// NoText leaves out the prompt, the generated text and the token ids (see package redact).
 	NoText bool
@@ -112,11 +114,13 @@ func ParseSize(text string) (int64, error) {
 type File struct {
 	options Options
 	out     *trace.StreamWriter
-	newest  *trace.Recorder // with a memory limit, the steps so far
+	newest  *trace.Recorder  // with a memory limit, the steps so far
+	plans   *trace.PlanTable // with a range but no memory limit, the plans so far
 	// skipped holds the dims, levels and waits that the first recorded step inherits from the steps before
 	// the range. They are combined into one step.
 	skipped []trace.Step
 	begun   bool // a step was recorded
+	ended   bool // a step after the range has ended, so later plans are not needed
 }
 
 // Create creates the trace file. The suffix of the name chooses the format. It returns an error if the path
@@ -150,6 +154,9 @@ func (f *File) Begin(head *trace.Trace) error {
 		f.newest = trace.NewRecorder(head, f.options.Limit)
 		return nil
 	}
+	if f.options.Steps != (Range{}) {
+		f.plans = &trace.PlanTable{}
+	}
 	h := *head
 	h.DroppedSteps = f.options.Steps.From
 	return f.out.Begin(&h)
@@ -164,7 +171,14 @@ func (f *File) Write(r trace.Record) error {
 		f.skip(s)
 		return nil
 	}
-	if step, ok := stepOf(&r); ok && !f.options.Steps.has(step) {
+	step, ok := stepOf(&r)
+	switch {
+	case ok && !f.options.Steps.has(step):
+		if r.Step != nil {
+			f.ended = true
+		}
+		return nil
+	case f.ended && r.Plan != nil:
 		return nil
 	}
 	if r.Step != nil && !f.begun && f.skipped != nil {
@@ -173,14 +187,34 @@ func (f *File) Write(r trace.Record) error {
 		r.Step = &s
 	}
 	f.begun = f.begun || r.Step != nil
-	if f.newest != nil {
+	switch {
+	case f.newest != nil:
 		return f.newest.Write(r)
+	case f.plans != nil && r.Plan != nil:
+		return f.plans.Add(r.Plan)
+	case f.plans != nil && r.Step != nil:
+		var plans []trace.Plan
+		step, err := f.plans.Use(*r.Step, func(p trace.Plan) { plans = append(plans, p) })
+		if err != nil {
+			return err
+		}
+		for i := range plans {
+			if err := f.out.Write(trace.Record{Plan: &plans[i]}); err != nil {
+				return err
+			}
+		}
+		r.Step = &step
 	}
 	return f.out.Write(r)
 }
 
-// skip keeps what later steps inherit from a step that is not recorded.
+// skip keeps what later steps inherit from a step that is not recorded, and the plans that they may use.
 func (f *File) skip(s *trace.Step) {
+	if f.newest != nil {
+		f.newest.Skip(s)
+	} else {
+		f.plans.Skip(s)
+	}
 	var all trace.Step
 	all.Dims, all.Levels, all.Waits = trace.Inherited(append(f.skipped, *s))
 	f.skipped = []trace.Step{all}

@@ -105,6 +105,22 @@ func TestARangeHasItsStepsAndTheirShapes(t *testing.T) {
 				t.Fatalf("step %d differs", want[i].Index)
 			}
 		}
+		used := map[trace.PlanID]bool{}
+		for i := range got.Steps {
+			tracetest.Renumber(got.Steps[i], func(id trace.PlanID) trace.PlanID {
+				used[id] = true
+				return id
+			})
+			for j, d := range got.Steps[i].Dispatches {
+				p, q := got.Plans[d.Plan], run.Plans[want[i].Dispatches[j].Plan]
+				if p.Dispatch != q.Dispatch || !p.Same(&q) {
+					t.Fatalf("step %d, dispatch %d: plan %v, want %v", want[i].Index, j, p, q)
+				}
+			}
+		}
+		if len(used) != len(got.Plans) {
+			t.Fatalf("%d of %d plans are used", len(used), len(got.Plans))
+		}
 		dims, levels, waits := trace.Inherited(run.Steps[:from+1])
 		if s := got.Steps[0]; !reflect.DeepEqual(s.Dims, dims) || !reflect.DeepEqual(s.Levels, levels) ||
 			!reflect.DeepEqual(s.Waits, waits) {
