@@ -81,6 +81,7 @@ func TestCaptureAndReplayRefuseWrongUse(t *testing.T) {
 		"replay": exitUsage, "replay absent": exitFailed, "replay testdata": exitFailed,
 		"replay testdata -r 0": exitUsage, "replay testdata --tolerance -1": exitUsage,
 		"replay testdata --tolerance NaN": exitUsage, "replay testdata --format xml": exitUsage,
+		"replay testdata --tolerance Inf": exitUsage,
 	} {
 		if status, _, stderr := called(t, strings.Fields(args)...); status != want || stderr == "" {
 			t.Errorf("%s: exit %d, %q; want exit %d", args, status, stderr, want)

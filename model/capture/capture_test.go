@@ -253,6 +253,11 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// sameNumbers makes NaN equal to NaN.
+var sameNumbers = cmp.Comparer(func(a, b trace.Number) bool {
+	return a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b))
+})
+
 var sameBinding = cmp.Options{cmp.AllowUnexported(Binding{}), cmpopts.EquateEmpty()}
 
 // onFake returns a fake device that computes doubling with a wrong result added to element at of y.
@@ -284,7 +289,7 @@ func onFake(t *testing.T, o fake.Options, wrong float32, at int) *fake.Device {
 }
 
 func TestReplayComparesEveryOutput(t *testing.T) {
-	nan := float32(math.NaN())
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for name, c := range map[string]struct {
 		wrong float32
 		want  Output
@@ -293,8 +298,9 @@ func TestReplayComparesEveryOutput(t *testing.T) {
 		"close": {0.001, Output{Differ: 1, MaxAbs: trace.Number(float32(6.001) - 6), Largest: 8}},
 		"wrong": {-1, Output{Differ: 1, Exceed: 1, MaxAbs: 1, Largest: 8}},
 		"NaN": {nan, Output{
-			Differ: 1, Exceed: 1, NaN: 1, MaxAbs: trace.Number(math.Inf(1)), Largest: 8,
+			Differ: 1, Exceed: 1, NaN: 1, MaxAbs: trace.Number(math.NaN()), Largest: 8,
 		}},
+		"infinite": {inf, Output{Differ: 1, Exceed: 1, MaxAbs: trace.Number(math.Inf(1)), Largest: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := onFake(t, fake.Options{}, c.wrong, 0)
@@ -304,7 +310,7 @@ func TestReplayComparesEveryOutput(t *testing.T) {
 			}
 			sum := Output{Binding: "sum", Value: "sum", Elements: 3, Largest: 9}
 			c.want.Binding, c.want.Value, c.want.Elements = "y", "y", 3
-			if d := cmp.Diff([]Output{sum, c.want}, r.Outputs); d != "" {
+			if d := cmp.Diff([]Output{sum, c.want}, r.Outputs, sameNumbers); d != "" {
 				t.Error(d)
 			}
 			if r.Wrong() != (c.want.Exceed > 0) || r.Differ() != c.want.Differ || r.Runs != 3 ||
@@ -312,6 +318,41 @@ func TestReplayComparesEveryOutput(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// The first NaN is the largest difference, whatever comes before and after it.
+func TestFirstNaNIsTheLargestDifference(t *testing.T) {
+	nan, inf := math.Float32bits(float32(math.NaN())), math.Float32bits(float32(math.Inf(1)))
+	one := math.Float32bits(1)
+	for name, c := range map[string]struct {
+		got, want []byte
+		out       Output
+	}{
+		"after a number": {words(0, nan, nan), words(one, one, one), Output{
+			Differ: 3, Exceed: 3, NaN: 2, MaxAbs: trace.Number(math.NaN()), Element: 1, Largest: 1,
+		}},
+		"before infinity": {words(one, nan, inf), words(one, one, one), Output{
+			Differ: 2, Exceed: 2, NaN: 1, MaxAbs: trace.Number(math.NaN()), Element: 1, Largest: 1,
+		}},
+		"expected": {words(nan, one, one), words(nan, nan, one), Output{
+			Differ: 1, Exceed: 1, MaxAbs: trace.Number(math.NaN()), Element: 1, Largest: 1,
+		}},
+		"none": {words(inf, one, nan), words(inf, one, nan), Output{Largest: 1}},
+		"nothing finite is expected": {words(0, nan, nan), words(nan, nan, nan), Output{
+			Differ: 1, Exceed: 1, MaxAbs: trace.Number(math.NaN()),
+		}},
+	} {
+		b := doubled(t).Bindings[3]
+		b.after = c.want
+		got, err := b.compare(c.got, DefaultTolerance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.out.Binding, c.out.Value, c.out.Elements = b.Name, b.Value, 3
+		if d := cmp.Diff(c.out, got, sameNumbers); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 

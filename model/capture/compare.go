@@ -20,10 +20,12 @@ type Output struct {
 	// Exceed is the number of elements that differ by more than the tolerance, or are NaN on one side only.
 	Exceed int `json:"exceed"`
 	NaN    int `json:"nan"` // elements that are NaN, although the expected element is not
-	// MaxAbs is the largest difference, and Element the index of the element that differs most.
+	// MaxAbs is the largest difference, and Element the index of the element that differs most. MaxAbs is
+	// infinite if an element is infinite on one side only, or has the other sign there. It is NaN if an
+	// element is NaN on one side only, and Element is then the first such element.
 	MaxAbs  trace.Number `json:"max_abs"`
 	Element int          `json:"element"`
-	// Largest is the largest absolute value among the finite expected elements.
+	// Largest is the largest absolute value among the finite expected elements, or 0 if there are none.
 	Largest trace.Number `json:"largest"`
 }
 
@@ -111,17 +113,14 @@ func (b *Binding) compare(got []byte, tolerance float64) (Output, error) {
 			return
 		}
 		out.Differ++
-		off := math.Abs(got - want)
-		if math.IsNaN(off) {
-			off = math.Inf(1)
-		}
+		off := math.Abs(got - want) // NaN if one side is NaN
 		if math.IsNaN(got) {
 			out.NaN++
 		}
-		if off > limit {
+		if !(off <= limit) {
 			out.Exceed++
 		}
-		if off > worst {
+		if !(off <= worst) && !math.IsNaN(worst) {
 			worst, out.Element = off, i
 		}
 	})

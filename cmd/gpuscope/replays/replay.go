@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/pflag"
 
@@ -48,8 +49,8 @@ status is 1 for the verdicts wrong and refused. docs/guide/capture.md describes 
 				switch {
 				case len(operands) == 0 || operands[0] == "":
 					return cli.Usagef("want the folder of a captured dispatch")
-				case !(r.tolerance >= 0):
-					return cli.Usagef("--tolerance %v: want a number of at least 0", r.tolerance)
+				case !(r.tolerance >= 0) || math.IsInf(r.tolerance, 0):
+					return cli.Usagef("--tolerance %v: want a finite number of at least 0", r.tolerance)
 				}
 				if err := r.format.Check(); err != nil {
 					return err
@@ -173,6 +174,18 @@ func (r *replaying) print(out *result) error {
 	return nil
 }
 
+// most describes the largest difference of an output.
+func most(o *capture.Output) string {
+	switch v := float64(o.MaxAbs); {
+	case math.IsNaN(v):
+		return fmt.Sprintf("element %d is NaN on one side only", o.Element)
+	case math.IsInf(v, 0):
+		return fmt.Sprintf("element %d by infinity", o.Element)
+	default:
+		return fmt.Sprintf("by %.3g at most (element %d)", v, o.Element)
+	}
+}
+
 // lines returns the result as text.
 func (out *result) lines() []string {
 	kernel := "kernel " + out.Kernel
@@ -194,9 +207,8 @@ func (out *result) lines() []string {
 		o := &out.Outputs[i]
 		line := fmt.Sprintf("%s: all %s elements are as expected", o.Binding, table.Integer(o.Elements))
 		if o.Differ > 0 {
-			line = fmt.Sprintf("%s: %s of %s elements differ, by %.3g at most (element %d); the largest expected element is %.3g",
-				o.Binding, table.Integer(o.Differ), table.Integer(o.Elements), float64(o.MaxAbs), o.Element,
-				float64(o.Largest))
+			line = fmt.Sprintf("%s: %s of %s elements differ, %s; the largest expected element is %.3g",
+				o.Binding, table.Integer(o.Differ), table.Integer(o.Elements), most(o), float64(o.Largest))
 		}
 		if o.Exceed > 0 {
 			line += fmt.Sprintf("; %s exceed the tolerance of %g", table.Integer(o.Exceed), out.Tolerance)
