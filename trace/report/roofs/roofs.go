@@ -119,7 +119,9 @@ func columns(rows []Row) []table.Column {
 		of.Int(110, "dispatches", "n", "dispatches",
 			"number of timed dispatches; the first dispatch of each step is not counted",
 			func(r *Row) int64 { return int64(r.Dispatches) }),
-		of.Cell(80, table.Measured, "share", "%", "%", "the kernel's share of the time of all kernels of the phase",
+		of.Cell(80, table.Measured, "share", "%", "%",
+			"the kernel's share of the time of all kernels of the phase; the overhead of timing is subtracted from "+
+				"each dispatch, unlike in the table profile",
 			func(r *Row) table.Cell { return table.Number(100*r.Share, 1) }),
 		of.Cell(80, table.Modelled, "intensity", "~FLOP/byte", "FLOP/byte",
 			"modelled: arithmetic intensity, the FLOPs of the kernel divided by the bytes that it moves",
