@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
+	"gpuscope/trace/importer"
 )
 
 const tinyProfile = "testdata/executorch-qwen3-tiny.profile"
@@ -148,6 +150,24 @@ func TestImportIsRefused(t *testing.T) {
 		golden.Text(c.name, stderr)
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%s: a file was written", c.name)
+		}
+	}
+}
+
+// The error for a file in an unknown format names every known one, however long the file's path is.
+func TestUnknownProfileNamesEveryFormat(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
+	if err := os.WriteFile(path, []byte("no profile"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, _, stderr := called(t, "trace", "import", path)
+	if status != exitFailed || len(stderr) > cli.MaxErrorLine+len("gpuscope trace import: \n") {
+		t.Errorf("exit %d, %d bytes", status, len(stderr))
+	}
+	for _, f := range importer.Formats() {
+		if !strings.Contains(stderr, f[0]) {
+			t.Errorf("%s is not in %q", f[0], stderr)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
 
@@ -97,7 +97,7 @@ func Read(in io.Reader, run Run) (*trace.Trace, error) {
 		}
 		return t, nil
 	}
-	return nil, fmt.Errorf("%w; known: %s", ErrFormat, Formats())
+	return nil, fmt.Errorf("%w; known: %s", ErrFormat, names())
 }
 
 // uncompressed returns a reader of a profile that may be compressed with gzip. It fails with ErrTooLarge
@@ -130,13 +130,22 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Formats describes the known formats in one line.
-func Formats() string {
-	var docs []string
+// Formats returns the name and the description of each known format.
+func Formats() [][2]string {
+	var list [][2]string
 	for _, f := range formats {
-		docs = append(docs, f.doc)
+		list = append(list, [2]string{f.name, f.doc})
 	}
-	return strings.Join(docs, "; ")
+	return list
+}
+
+// names returns the names of the known formats for a message.
+func names() string {
+	var list []string
+	for _, f := range formats {
+		list = append(list, f.name)
+	}
+	return printable.Choice(list)
 }
 
 // LineError is the error for a line of a profile that cannot be read.

@@ -27,7 +27,7 @@ func importCommand(e *cli.Env, by trace.Producer) *cli.Command {
 		Doc: "make a trace from the profile of another engine",
 		More: `FILE is one of these, possibly compressed with gzip:
 
-  ` + strings.ReplaceAll(importer.Formats(), "; ", "\n  ") + `
+` + profileList() + `
 
 MODEL is the model that was profiled. Rows of FILE are joined with the operators of MODEL by tensor name, by operator id, by
 operation and shape, or in order; the output says how. Rows that cannot be joined, and all rows without --model, keep the
@@ -86,6 +86,15 @@ trace show --base (docs/guide/import.md).`,
 	}
 }
 
+// profileList returns the formats of profiles, one line for each: name and description.
+func profileList() string {
+	var lines []string
+	for _, f := range importer.Formats() {
+		lines = append(lines, fmt.Sprintf("  %-22s  %s", f[0], f[1]))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // joins returns a text that says how many rows of the profile were joined with operators. It has one line
 // for each method by which rows were joined, and a line for the rows that were not joined.
 func joins(t *trace.Trace) string {
@@ -123,10 +132,13 @@ func importProfile(path string, o source.Options) (*trace.Trace, error) {
 	defer f.Close()
 	t, err := importer.Read(f, run)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+		if errors.Is(err, importer.ErrFormat) {
+			err = fmt.Errorf("%w (gpuscope trace import -h describes them)", err)
+		}
+		err = fmt.Errorf("%s: %w", printable.Short(path, 120), err)
 		if _, ok := errors.AsType[*importer.Mismatch](err); ok && o.Path == "" {
 			return nil, cli.Usagef("--model: the format of %s joins rows in the order of the operators. "+
-				"Give the program that was profiled", path)
+				"Give the program that was profiled", printable.Short(path, 120))
 		}
 		return nil, err
 	}
