@@ -138,10 +138,12 @@ func convertCommand(e *cli.Env) *cli.Command {
 	return &cli.Command{
 		Name: "trace convert", Operand: "FILE [NEW]",
 		Doc: "write a recorded trace in another format",
-		More: "If NEW exists, it is replaced when the new file is complete. A folder is replaced only if\n" +
-			"gpuscope wrote all files in it. NEW cannot be FILE itself. The suffix of NEW, or --to,\n" +
-			"chooses the format. If NEW ends in .gz or .zst, the file is compressed.\n" +
-			"docs/reference/exports.md says what each format keeps.\n\n" + formatList(),
+		More: `If NEW exists, it is replaced when the new file is complete. A folder is replaced only if
+gpuscope wrote all files in it. NEW cannot be FILE itself. The suffix of NEW, or --to, chooses
+the format. Without a suffix, NEW is written as .json. If NEW ends in .gz or .zst, the file is
+compressed. docs/reference/exports.md says what each format keeps.
+
+` + formatList(),
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "make a complete, compressed trace from a recording that was cut short"},
 			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
