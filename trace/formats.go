@@ -125,8 +125,8 @@ func Storable() string {
 	return printable.Choice(formats) + ", or either followed by " + printable.Choice(packed)
 }
 
-// FileNames returns, for a message, the suffixes that the name of an output file may have. The suffixes of
-// write-only formats are marked as such.
+// FileNames returns, for a message, the suffixes that the name of an output file may have. It marks those of
+// write-only formats. The text is short, because an error line that is too long is cut in the middle.
 func FileNames() string {
 	text := Storable()
 	var only []string
@@ -134,7 +134,7 @@ func FileNames() string {
 		only = append(only, e.Suffix)
 	}
 	if only != nil {
-		text += "; write-only formats, which cannot be opened again: " + printable.Choice(only)
+		text += "; write-only: " + printable.Choice(only)
 	}
 	return text
 }
@@ -171,7 +171,7 @@ func FormatOf(path string) (f Format, by *compress.Method, err error) {
 	case filepath.Ext(name) == "" && name != "-": // "-" is standard output, not a file name
 		return Formats()[0], by, nil
 	}
-	return f, by, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm, FileNames())
+	return f, by, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 80), ErrForm, FileNames())
 }
 
 // lineFormat returns the format that is written line by line during a run.

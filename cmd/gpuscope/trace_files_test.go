@@ -81,6 +81,20 @@ func TestTraceConvertWritesEveryFormatByName(t *testing.T) {
 	}
 }
 
+// The error for an unknown suffix names every known one, however long the path is.
+func TestUnknownSuffixNamesEveryFormat(t *testing.T) {
+	t.Parallel()
+	status, _, stderr := called(t, "trace", "convert", "testdata/llama.json.gz", strings.Repeat("long/", 60)+"a.xyz")
+	if status != exitUsage {
+		t.Errorf("exit %d", status)
+	}
+	for _, f := range trace.Written() {
+		if !strings.Contains(stderr, f.Suffix) {
+			t.Errorf("%s is not in %q", f.Suffix, stderr)
+		}
+	}
+}
+
 // If a trace is given instead of a model, the error says that it is a trace, even if a part of it is missing.
 func TestATraceIsNotTakenForAModel(t *testing.T) {
 	t.Parallel()
