@@ -33,7 +33,8 @@ traces recorded with --timing dispatch, or with --profile both or --profile alon
 
 --fail-if takes METRIC>VALUE or METRIC<VALUE. METRIC is one of ` + expr.Metrics + `. VALUE is a percentage (+5%), a difference (+20us),
 or a limit for B alone (20us). The exit status is 1 if a condition holds. Percentages and differences count only
-if they are significant.`,
+if they are significant. If there are too few times to know, as for the single step of a prompt, the condition cannot fail, and
+standard error says so.`,
 		Examples: []cli.Example{
 			{"gpuscope trace diff before.json after.json", "what changed in the decode steps"},
 			{"gpuscope trace diff before.json after.json --steps prefill --all", "every dispatch of the prompt"},
@@ -106,6 +107,10 @@ func (c *comparing) run(ctx context.Context, operands []string) error {
 		}
 		if results[i].Failed() {
 			failed = append(failed, comparison.Condition(&results[i]))
+		}
+		if r := &results[i]; r.NotJudged != "" {
+			fmt.Fprintf(c.e.Stderr, "gpuscope trace diff: --fail-if %s cannot fail: %s. To make it work, %s.\n",
+				printable.Clean(r.Condition.Text), r.NotJudged, r.Remedy)
 		}
 	}
 	var b bytes.Buffer

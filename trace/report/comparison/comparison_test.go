@@ -137,6 +137,29 @@ func TestMarkdownEscapesNames(t *testing.T) {
 	}
 }
 
+// A condition that cannot fail, because there are too few times, is marked and has its reason in the JSON.
+func TestConditionsThatCannotFailSayWhy(t *testing.T) {
+	d := compare(t, slow("rms_norm"))
+	c, err := expr.Parse("prefill.p50>+5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Eval(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := comparison.JSONOf(d, []expr.Result{r}).Conditions[0]; got.Failed || got.Why == "" {
+		t.Errorf("%+v", got)
+	}
+	var b bytes.Buffer
+	if err := comparison.Markdown(ctx, &b, d, []expr.Result{r}, false); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "⚠️ prefill.p50>+5%") {
+		t.Errorf("the condition is not marked:\n%s", &b)
+	}
+}
+
 // A program finds in the JSON what the table shows, and the guide lists every field.
 func TestJSONHasEveryRow(t *testing.T) {
 	d := compare(t, slow("rms_norm"))

@@ -10,7 +10,7 @@ import (
 
 // Schema is the name and the version of the JSON output. docs/guide/diff.md lists its fields. A field is
 // added in a minor version, and only a major version changes or removes one.
-const Schema = "gpuscope.diff/1.0"
+const Schema = "gpuscope.diff/1.1"
 
 // JSON is the JSON output of a comparison.
 type JSON struct {
@@ -107,6 +107,8 @@ type ConditionJSON struct {
 	Unit      string  `json:"unit"`
 	Holds     bool    `json:"holds"`
 	Failed    bool    `json:"failed"`
+	// Why is the reason why it is unknown whether the change is significant; absent if it is known.
+	Why string `json:"why,omitempty"`
 }
 
 var joinedJSON = map[join.How]string{join.ByID: "id", join.ByOperator: "operator", join.ByOrder: "order"}
@@ -165,6 +167,7 @@ func JSONOf(d *diff.Diff, conditions []expr.Result) *JSON {
 		r := &conditions[i]
 		j.Conditions = append(j.Conditions, ConditionJSON{
 			r.Condition.Text, r.Value, string(r.Condition.Unit), r.Holds, r.Failed(),
+			r.NotJudged,
 		})
 	}
 	return j

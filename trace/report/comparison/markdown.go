@@ -31,8 +31,8 @@ func Condition(r *expr.Result) string {
 	switch {
 	case r.Failed():
 		result = "failed"
-	case r.Holds && !r.Times.Known:
-		result = "passed, because there are too few times to know whether this is significant"
+	case r.NotJudged != "":
+		result = "not judged (" + r.NotJudged + "), so it cannot fail"
 	case r.Holds:
 		result = "passed, because this is not significant"
 	}
@@ -52,8 +52,11 @@ func Markdown(ctx context.Context, w io.Writer, d *diff.Diff, conditions []expr.
 	}
 	for i := range conditions {
 		mark := "✅"
-		if conditions[i].Failed() {
+		switch {
+		case conditions[i].Failed():
 			mark = "❌"
+		case conditions[i].NotJudged != "":
+			mark = "⚠️"
 		}
 		fmt.Fprintf(&b, "- %s %s\n", mark, escape(Condition(&conditions[i])))
 	}

@@ -240,6 +240,9 @@ type Result struct {
 	// fail.
 	Counts bool
 	Times  *diff.Times // the compared times; nil for a count
+	// NotJudged is the reason why it is unknown whether the change is significant, and Remedy says how to
+	// record runs that make it known. Both are "" if it is known, or if the condition is not about a change.
+	NotJudged, Remedy string
 }
 
 // Failed reports whether both Holds and Counts are set.
@@ -279,7 +282,7 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 			if !ok {
 				return missing("the number of tokens per step is not known")
 			}
-			return c.result(r, base, now), nil
+			return c.result(d, r, base, now), nil
 		}
 	}
 	if !r.Times.Now.Measured || c.Change && !r.Times.Base.Measured {
@@ -288,11 +291,11 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 	if c.Unit == Percent && r.Times.Base.NS <= 0 {
 		return missing("the time at the baseline is 0")
 	}
-	return c.result(r, r.Times.Base.NS, r.Times.Now.NS), nil
+	return c.result(d, r, r.Times.Base.NS, r.Times.Now.NS), nil
 }
 
 // result completes a result from the values of both sides.
-func (c *Condition) result(r Result, base, now float64) Result {
+func (c *Condition) result(d *diff.Diff, r Result, base, now float64) Result {
 	switch {
 	case c.Unit == Percent:
 		r.Value = now/base - 1
@@ -303,7 +306,28 @@ func (c *Condition) result(r Result, base, now float64) Result {
 	}
 	r.Holds = c.compare(r.Value)
 	r.Counts = !c.Change || r.Times.Significant
+	if a, b := &r.Times.Base, &r.Times.Now; c.Change && !r.Times.Known {
+		r.NotJudged, r.Remedy = "a time is 0", "record the runs again"
+		if a.NS > 0 && b.NS > 0 {
+			r.NotJudged = fmt.Sprintf("too few times: %d in A, %d in B", a.N, b.N)
+			r.Remedy = c.remedy(d)
+		}
+	}
 	return r
+}
+
+// remedy says how to record runs with more times of the metric.
+func (c *Condition) remedy(d *diff.Diff) string {
+	more, repeated := "-n N, which adds steps", "the last step"
+	if selected := d.Now.Index.Trace.Steps[d.Now.Selection.Last()].Phase; c.scope == string(trace.Prefill) ||
+		(c.scope == "" || c.scope == diff.Selected) && selected == trace.Prefill {
+		more, repeated = "--max-chunk N, which divides the prompt into several steps", "the prompt"
+	}
+	if c.scope == "" { // times of dispatches
+		more = "--timing dispatch and " + more
+	}
+	return fmt.Sprintf("record both runs with %s, or with --profile both, which repeats %s (at least %d repeats are needed)",
+		more, repeated, trace.FewestWithin)
 }
 
 func (c *Condition) group(d *diff.Diff) *diff.Group {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"gpuscope/trace"
@@ -159,6 +160,39 @@ func TestWhatTheRunsDoNotHaveIsAnError(t *testing.T) {
 		if _, err := e.Eval(d); !errors.As(err, &missing) || missing.Condition.Text != text {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// A run has one step of prefill, so it is not known how much its time varies. A condition about its change
+// cannot fail, and says why and what to record. One about the second run alone can.
+func TestChangesOfTooFewTimesAreNotJudged(t *testing.T) {
+	d := runs(t, 20)
+	for text, judged := range map[string]bool{
+		"prefill.p50>+5%": false, "prefill.p50<+5%": false, "prefill.tokens_per_s<-5%": false,
+		"prefill.gpu.p50>+1us": false, "prefill.p50>1us": true, "decode.p50>+5%": true, "rows.slower>0": true,
+	} {
+		e, err := expr.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Eval(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Failed() != judged || (r.NotJudged == "") != judged || (r.Remedy == "") != judged {
+			t.Errorf("%s: %+v, want judged %t", text, r, judged)
+		}
+		if prompt := strings.Contains(r.Remedy, "--max-chunk"); prompt == judged {
+			t.Errorf("%s: to get more times, %s", text, r.Remedy)
+		}
+	}
+	d.Isolated.Known, d.Isolated.Now.N = false, 1
+	e, err := expr.Parse("isolated>+5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := e.Eval(d); err != nil || !strings.Contains(r.Remedy, "--timing dispatch and -n") {
+		t.Errorf("times of dispatches in decode steps: %+v, %v", r, err)
 	}
 }
 
