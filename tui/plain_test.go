@@ -176,15 +176,20 @@ func TestPlainModeReportsFailuresToScripts(t *testing.T) {
 	}
 }
 
-func TestPlainModeReportsReplacedFiles(t *testing.T) {
+// As in the full-screen program, an export does not replace a file.
+func TestPlainExportKeepsExistingFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.json")
-	out, err := plainly(opens(tuitest.Script{}), "once", "x "+path+"\nx "+path+"\n")
-	if !strings.Contains(out, "\nwrote "+path+"\nreplaced "+path+"\n") {
+	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := plainly(opens(tuitest.Script{}), "once", "x "+path+"\nx "+path+".gz\n")
+	requireFailures(t, err, 1)
+	if !strings.Contains(out, path+" exists; choose another name\nwrote "+path+".gz\n") {
 		t.Errorf("output:\n%s", out)
 	}
-	if err != nil {
-		t.Error(err)
+	if got, err := os.ReadFile(path); string(got) != "kept" || err != nil {
+		t.Errorf("the file has %.20q, %v", got, err)
 	}
 }
 

@@ -473,29 +473,29 @@ func (p *front) tokens(r session.Reply) {
 	p.say("%s", strings.Join(append([]string{widget.Plural(len(list), "token")}, list...), ", "))
 }
 
-// export writes the trace recorded so far to a file.
+// export writes the trace recorded so far to a new file.
 func (p *front) export(path string) {
 	if len(p.mirror.Trace.Steps) == 0 {
 		p.fail(p.noStep())
 		return
 	}
-	if path == "" {
+	if path = command.Expand(path); path == "" {
 		p.fail(errors.New("x FILE: file name missing"))
 		return
-	}
-	done := "wrote"
-	if _, err := os.Stat(path); err == nil {
-		done = "replaced"
 	}
 	t := p.mirror.Trace
 	if p.opts.NoText {
 		t = redact.Trace(t)
 	}
-	if err := trace.WriteFile(path, t); err != nil {
-		p.fail(err)
+	err := command.Absent(path)
+	if err == nil {
+		err = trace.WriteFile(path, t)
+	}
+	if err != nil {
+		p.fail(fmt.Errorf("export: %w", err))
 		return
 	}
-	p.say("%s%s %s", done, command.WriteOnly(path), path)
+	p.say("wrote%s %s", command.WriteOnly(path), path)
 }
 
 // Interrupted is the error that Run returns when a signal ended the program.
