@@ -25,6 +25,7 @@ type batch[T any] struct {
 type pending[T any] struct {
 	from, to int   // range of bytes in batch.text
 	at       int64 // approximate offset in the file
+	line     int
 	value    T
 	unknown  *Unknown
 	err      error
@@ -43,12 +44,13 @@ func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bo
 		}
 		from := len(b.text)
 		if b.text, err = d.json.value(b.text); err != nil {
+			d.failed = b.text[from:]
 			return false, err
 		}
 		if err := d.fits(b.text[from:]); err != nil {
 			return false, err
 		}
-		b.values = append(b.values, pending[T]{from: from, to: len(b.text), at: d.json.at})
+		b.values = append(b.values, pending[T]{from: from, to: len(b.text), at: d.json.at, line: d.json.line})
 	}
 	return true, nil
 }
@@ -91,7 +93,7 @@ func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 				err = take(now.text[p.from:p.to], &p.value, p.unknown)
 			}
 			if err != nil {
-				d.json.at = p.at
+				d.json.at, d.json.line = p.at, p.line
 				return taken, err
 			}
 			taken++

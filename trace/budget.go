@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -54,13 +55,14 @@ func (f *file) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// source reads JSON and shortens white space: between two values, only one space is left.
+// source reads JSON and shortens white space: between two values, only one space is left, or one newline if
+// there was one.
 type source struct {
 	r      io.Reader
 	file   *file
 	bounds bounds
 	lexer.String
-	spaced bool // the last byte was white space
+	spaced byte // the last byte if it was white space: ' ' or '\n'
 	// read is the number of bytes that were read. Of these, `text` bytes belong to JSON values, and `space`
 	// bytes are white space that was removed.
 	read        int64
@@ -69,6 +71,8 @@ type source struct {
 	left        int64 // number of bytes that the current value may still use
 	err         error
 }
+
+var errLong = errors.New("a single JSON value is longer than the limit")
 
 // next begins a new value, for which the full size limit applies.
 func (s *source) next() { s.left = s.bounds.value }
@@ -108,8 +112,7 @@ func (s *source) Read(p []byte) (int, error) {
 		case err != nil:
 			s.err = err
 		case s.left < 0:
-			s.err = fmt.Errorf("a single JSON value is longer than the limit of %s",
-				mib(s.bounds.value))
+			s.err = fmt.Errorf("%w of %s", errLong, mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
 			s.err = fmt.Errorf("the trace has more JSON than the limit of %s: %s",
 				mib(jsonRate*s.memory()), s.remedy())
@@ -137,15 +140,17 @@ func (s *source) squeeze(p []byte) int {
 		}
 		switch c := p[i]; c {
 		case ' ', '\n', '\t', '\r':
-			if s.spaced {
+			if s.spaced == '\n' || s.spaced == ' ' && c != '\n' {
 				s.space++
 				continue
 			}
-			s.spaced = true
-			p[n] = ' '
+			if s.spaced = ' '; c == '\n' {
+				s.spaced = c
+			}
+			p[n] = s.spaced
 			n++
 		default:
-			s.Quoted, s.spaced = c == '"', false
+			s.Quoted, s.spaced = c == '"', 0
 			p[n] = c
 			n++
 		}

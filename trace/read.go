@@ -129,7 +129,8 @@ type decoder struct {
 	t    *Trace
 	used int64 // bytes of memory that t uses
 	// texts holds strings that occur in many records. Each of them is stored only once.
-	texts texts
+	texts  texts
+	failed []byte // text of a value whose end was not found
 }
 
 // object reads the first object: the whole trace, or the head of a stream.
@@ -264,6 +265,7 @@ const EventCut = "cut"
 
 // records reads the records after the first object. It stops at the end of the file, which may be truncated.
 func (d *decoder) records() error {
+	d.failed = nil
 	between := false // the file ends between two records but its compressed data is incomplete
 	another := func(int) (bool, error) {
 		_, err := d.json.peek()
@@ -273,7 +275,7 @@ func (d *decoder) records() error {
 		between = err != nil
 		return err == nil, err
 	}
-	n, err := decodeEach(d, another, func(raw []byte, r *Record, unknown *Unknown) error {
+	_, err := decodeEach(d, another, func(raw []byte, r *Record, unknown *Unknown) error {
 		switch {
 		case r.Plan != nil:
 			r.Plan.compact(d.texts)
@@ -286,7 +288,10 @@ func (d *decoder) records() error {
 		}
 		return cmp.Or(d.spend(kept), d.t.apply(r, unknown))
 	})
-	switch line := n + 2; {
+	line := d.json.line
+	switch damaged := d.damaged(err, between); {
+	case damaged != nil:
+		return damaged
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e := Event{
 			Kind: EventCut,

@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"gpuscope/trace/internal/lexer"
 )
@@ -17,17 +19,35 @@ type splitter struct {
 	rest []byte // unread part of buf
 	read int64
 	at   int64 // approximate offset of the current value in the file
+	line int   // line of the current value, from 1; blank lines do not count
+	ends int   // number of newlines that were read, without those at the end of the file
 }
+
+// invalidError is the error for a character that is not valid JSON at its place.
+type invalidError struct {
+	char byte
+	want string
+}
+
+func (e invalidError) Error() string {
+	return fmt.Sprintf("invalid character %q; expected %s", e.char, e.want)
+}
+
+var newline = []byte("\n")
 
 // peek returns the first byte of the next value or punctuation mark. It returns io.EOF at the end of the
 // input.
 func (s *splitter) peek() (byte, error) {
 	s.in.next()
-	for {
+	for ends := 0; ; {
 		for i, c := range s.rest {
-			if c != ' ' {
-				s.rest = s.rest[i:]
-				s.at = s.in.offset(s.read - int64(len(s.rest)))
+			switch c {
+			case '\n':
+				ends++
+			case ' ':
+			default:
+				s.rest, s.ends = s.rest[i:], s.ends+ends
+				s.at, s.line = s.in.offset(s.read-int64(len(s.rest))), s.ends+1
 				return c, nil
 			}
 		}
@@ -54,10 +74,28 @@ func (s *splitter) mark(want byte) error {
 	case err != nil:
 		return err
 	case c != want:
-		return fmt.Errorf("invalid character %q; expected %q", c, want)
+		return invalidError{c, strconv.QuoteRune(rune(want))}
 	}
 	s.rest = s.rest[1:]
 	return nil
+}
+
+// linesLeft reads the rest of the text, and returns the number of its lines without the current line.
+func (s *splitter) linesLeft() (n int) {
+	begins := false
+	for {
+		for _, c := range s.rest {
+			if c == '\n' {
+				begins = true
+			} else if begins && c != ' ' {
+				n, begins = n+1, false
+			}
+		}
+		s.in.next()
+		if s.fill() != nil {
+			return n
+		}
+	}
 }
 
 // value appends the bytes of the next value to a buffer, without changes. The error is io.EOF if there is no
@@ -68,12 +106,13 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 	case err != nil:
 		return to, err
 	case c == ']' || c == '}' || c == ',' || c == ':':
-		return to, fmt.Errorf("invalid character %q; expected a value", c)
+		return to, invalidError{c, "a value"}
 	}
 	var v lexer.Value
 	for {
 		n, whole := v.Next(s.rest)
 		to = append(to, s.rest[:n]...)
+		s.ends += bytes.Count(s.rest[:n], newline)
 		s.rest = s.rest[n:]
 		if whole {
 			return to, nil
@@ -101,7 +140,7 @@ func (s *splitter) fields(field func(name string) error) error {
 			return err
 		}
 		if raw[0] != '"' {
-			return fmt.Errorf("invalid character %q; expected a quoted field name", raw[0])
+			return invalidError{raw[0], "a quoted field name"}
 		}
 		var name string
 		if err := json.Unmarshal(raw, &name); err != nil {
