@@ -64,12 +64,19 @@ type Summary struct {
 	Violations int
 }
 
-// These are limits of what is read. They keep the memory of a check within about 1 GB.
-const (
-	maxEvent  = 16 << 20 // bytes of one event
-	maxSlices = 32 << 20 // slices and ends of arrows; a thread counts as threadSlices slices
+// maxEvent is the maximum size of an event in bytes.
+const maxEvent = 16 << 20
 
-	threadSlices = 8
+// maxMemory is the maximum memory in bytes of what is kept of a file. It keeps the memory of a check below
+// 1 GiB: while a list grows, the old and the new list need memory. It is a variable because tests lower it.
+var maxMemory = 192 << 20
+
+// These are the bytes that are kept of the parts of a file.
+const (
+	sliceBytes  = 24
+	flowBytes   = 40  // an end of an arrow
+	nameBytes   = 160 // the id, category and name of an arrow, in a map
+	threadBytes = 192
 )
 
 // ErrTooLarge is wrapped by the error for a file that exceeds a limit of this package.
@@ -118,7 +125,7 @@ func decompressed(in io.Reader) (*bufio.Reader, error) {
 
 // Check reads a file, which may be gzipped, and calls report for each violation. Violations of RuleNesting
 // and RuleFlow come last, because they need all events. The error is that of the reader, or wraps
-// ErrTooLarge. Memory use is 24 bytes for each slice and 40 bytes for each end of an arrow.
+// ErrTooLarge. What is kept of a file has at most 192 MiB, which is 8,388,608 slices.
 func Check(in io.Reader, report func(Violation)) (Summary, error) {
 	r, err := decompressed(in)
 	if err != nil {
@@ -245,8 +252,10 @@ func (c *checker) events(whole bool) error {
 			c.event(&e)
 		}
 		c.Events++
-		if c.Slices+c.begun+len(c.flows)+threadSlices*len(c.threads) > maxSlices {
-			return fmt.Errorf("%w: more than %d slices", ErrTooLarge, maxSlices)
+		if c.kept() > maxMemory {
+			return fmt.Errorf("%w: its first %d events, with %d slices and %d ends of arrows, need more "+
+				"memory than the limit of %d MiB. Check a shorter part of the trace", ErrTooLarge,
+				c.Events, c.Slices, len(c.flows), maxMemory>>20)
 		}
 	}
 	_, err := c.dec.Token()
@@ -260,6 +269,12 @@ func (c *checker) events(whole bool) error {
 		c.violate(RuleFile, -1, "there are no events")
 	}
 	return nil
+}
+
+// kept returns about how many bytes are kept of the events so far.
+func (c *checker) kept() int {
+	return sliceBytes*(c.Slices+c.begun) + flowBytes*len(c.flows) + nameBytes*len(c.names) +
+		threadBytes*len(c.threads)
 }
 
 // syntax reports text that is not JSON.
