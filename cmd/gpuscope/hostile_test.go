@@ -16,6 +16,9 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/session"
+	"gpuscope/trace"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -105,6 +108,37 @@ func TestRunTextIsSanitizedForPeopleOnly(t *testing.T) {
 		}
 		_, profile, _ := strings.Cut(stdout.String(), "\n\n")
 		clean(t, "the profile", profile)
+	}
+}
+
+// On a terminal no table has control characters, in any format. A pipe gets the exact names as CSV.
+func TestTablesAreSanitizedForPeopleOnly(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "hostile.json")
+	if err := trace.WriteFile(path, tracetest.Hostile(tracetest.Llama(2, 3))); err != nil {
+		t.Fatal(err)
+	}
+	printed := func(watched bool, name, format string) string {
+		var stdout, stderr bytes.Buffer
+		p := testProgram(&stdout, &stderr)
+		p.Watched = watched
+		args := []string{"trace", "show", path, "--table", name, "--format", format}
+		if status := p.main(t.Context(), args); status != exitDone {
+			t.Fatalf("%s: exit %d: %s", name, status, &stderr)
+		}
+		return stdout.String()
+	}
+	exact := 0
+	for _, kind := range report.Tables() {
+		for _, format := range table.Formats {
+			clean(t, kind.Name+" as "+format, strings.ReplaceAll(printed(true, kind.Name, format), "\t", ""))
+		}
+		if strings.Contains(printed(false, kind.Name, "csv"), tracetest.HostileText[:20]) {
+			exact++
+		}
+	}
+	if exact < 5 {
+		t.Errorf("only %d tables in CSV have the exact names", exact)
 	}
 }
 

@@ -48,6 +48,10 @@ var tablesHead = []string{
 		"A number that is not finite is `\"NaN\"`, `\"Infinity\"` or `\"-Infinity\"`, as in a " +
 		"trace: if a dispatch matches its reference exactly, `gap_db` is `\"Infinity\"`. CSV has " +
 		"the same fields; the key and the depth come first.",
+	"Names come from the model or the engine and may contain control characters. Text and " +
+		"Markdown show `·` in their place, and so does every format on a terminal. In a file or a " +
+		"pipe, CSV and JSON have the exact names: do not send such a CSV file to a terminal as it " +
+		"is.",
 }
 
 // tableOf returns a table of its default steps.

@@ -15,7 +15,7 @@ const HostileText = "\x1b[2J\x1b]52;c;aGk=\x07\u009b31m\x1b[31mred\n\r\tx\u202el
 // fixedWords lists the fields for which Check accepts only certain words or a fixed format.
 var fixedWords = []string{
 	"Trace.Schema", "Value.Kind", "Value.Role", "Step.Phase", "Step.Timing", "Resize.Order", "Plan.Params",
-	"Wait.Kind",
+	"Wait.Kind", "Dispatch.Joined",
 }
 
 // Hostile appends HostileText to every free text of a trace: names, texts, reasons, keys, the device and
