@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -92,30 +93,65 @@ func (c *capturing) run(ctx context.Context) error {
 
 // capture runs the prompt and the decode step, and captures the dispatch.
 func (c *capturing) capture(ctx context.Context, s session.Session, m *followed) (*session.Captured, error) {
-	reply, err := s.Do(ctx, promptCommand(int(c.depth), int(c.tokens)))
+	prompt, err := s.Do(ctx, promptCommand(int(c.depth), int(c.tokens)))
+	step, other := prompt, prompt
+	next := session.Command{Kind: session.Next}
 	if err == nil && c.phase.Value == string(trace.Decode) {
-		reply, err = s.Do(ctx, session.Command{Kind: session.Next})
+		step, err = s.Do(ctx, next)
 	}
 	if err != nil {
 		return nil, err
 	}
 	to := &session.CaptureTo{Phase: trace.Phase(c.phase.Value), Dir: c.dir, MaxBytes: int64(c.most)}
-	err = m.when(ctx, reply.Step, func(t *trace.Trace) error {
+	found := false
+	err = m.when(ctx, step.Step, func(t *trace.Trace) error {
 		x := analyze.NewIndex(t)
-		ids := x.Meant(reply.Step, c.at)
-		if len(ids) == 0 {
-			return cli.Usagef("--at %q: no dispatch has this id or name; gpuscope graph lists them",
-				printable.Short(c.at, 60))
+		if to.Dispatch, found = c.dispatch(x, step.Step); found {
+			to.Dir = cmp.Or(to.Dir, capture.FolderName(x.Name(to.Dispatch)))
 		}
-		to.Dispatch = ids[0]
-		to.Dir = cmp.Or(to.Dir, capture.FolderName(x.Name(ids[0])))
 		return nil
 	})
+	if err == nil && !found && c.phase.Value == string(trace.Prefill) {
+		other, err = s.Do(ctx, next)
+	}
+	if err == nil && !found {
+		err = m.when(ctx, max(step.Step, other.Step), func(t *trace.Trace) error {
+			return c.absent(analyze.NewIndex(t), step.Step, other.Step)
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
-	reply, err = s.Do(ctx, session.Command{Kind: session.Capture, Step: &reply.Step, Capture: to})
-	return reply.Captured, err
+	step, err = s.Do(ctx, session.Command{Kind: session.Capture, Step: &step.Step, Capture: to})
+	return step.Captured, err
+}
+
+// dispatch returns the first dispatch that --at means and that runs in the step. The bool is false if there
+// is none.
+func (c *capturing) dispatch(x *analyze.Index, step int) (trace.DispatchID, bool) {
+	ids := x.Meant(step, c.at)
+	if len(ids) == 0 || x.PlanOf(step, ids[0]) == nil {
+		return 0, false
+	}
+	return ids[0], true
+}
+
+// absent returns the error for a dispatch that does not run in the step to capture from. `other` is the step
+// that the other value of --step selects.
+func (c *capturing) absent(x *analyze.Index, step, other int) error {
+	at, here, there, flag := printable.Short(c.at, 60), "decode step", "step of the prompt", trace.Prefill
+	if c.phase.Value == string(trace.Prefill) {
+		here, there, flag = there, here, trace.Decode
+	}
+	if _, runs := c.dispatch(x, other); runs {
+		return cli.Usagef("--at %q: runs in the %s, but not in the %s: use --step %s", at, there, here, flag)
+	}
+	if len(x.Meant(step, c.at)) > 0 || slices.ContainsFunc(x.Trace.Graph.Dispatches,
+		func(d trace.Dispatch) bool { return slices.Contains(d.Kernels, c.at) }) {
+		return cli.Usagef("--at %q: runs neither in the %s nor in the %s; other values of --pp and --depth can "+
+			"select steps in which it runs", at, here, there)
+	}
+	return cli.Usagef("--at %q: no dispatch has this id or name; gpuscope graph lists them", at)
 }
 
 // promptCommand returns the command that runs a prompt of depth+n arbitrary tokens. If depth is above 0,

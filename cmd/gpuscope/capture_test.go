@@ -72,6 +72,24 @@ func TestReplayFindsWrongKernels(t *testing.T) {
 	}
 }
 
+// A dispatch that runs only in the other step is named with the flag that selects this step.
+func TestCaptureNamesTheStepOfADispatch(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--at sdpa_streaming":                    "--step prefill",
+		"--at layers.0.attn.rope+sdpa.streaming": "--step prefill",
+		"--at sdpa_decode --step prefill":        "--step decode",
+		"--at sdpa_decode_split":                 "--pp and --depth", // needs many positions
+		"--at nothing":                           "gpuscope graph",
+	} {
+		dir := filepath.Join(t.TempDir(), "none")
+		status, _, stderr := called(t, strings.Fields("capture --pp 5 --ignore-eos -o "+dir+" "+args)...)
+		if _, err := os.Stat(dir); status != exitUsage || !strings.Contains(stderr, want) || err == nil {
+			t.Errorf("%s: exit %d, %q, %v; want %q", args, status, stderr, err, want)
+		}
+	}
+}
+
 func TestCaptureAndReplayRefuseWrongUse(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]int{
