@@ -205,14 +205,20 @@ func TestHostileFoldersAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	missing := maps.Clone(good)
-	delete(missing, "in-sum.npy")
-	if _, err := read(missing, 1<<20); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an array is missing: %v", err)
-	}
 }
 
 // Links out of the folder are not followed.
+func TestMissingFilesAreNamed(t *testing.T) {
+	for name := range filesOf(t, doubled(t)) {
+		files := filesOf(t, doubled(t))
+		delete(files, name)
+		_, err := read(files, DefaultMaxBytes)
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), " "+name+",") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestLinksOutOfTheFolderAreRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
 	if err := doubled(t).Write(dir); err != nil {
@@ -374,8 +380,15 @@ func TestReplayRefusesKernelsThatDoNotFit(t *testing.T) {
 			to = strings.Replace(doubling, from, "32", 1)
 		}
 		_, err := doubled(t).Replay(t.Context(), dev, ReplayOptions{Source: to, File: "f.wgsl"})
-		if source, ok := errors.AsType[*session.SourceError](err); !ok || source.File != "f.wgsl" {
+		source, ok := errors.AsType[*session.SourceError](err)
+		if !ok || source.File != "f.wgsl" {
 			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		// The message says which kernel is which.
+		given, own, both := strings.Cut(source.Text, ", but ")
+		if !both || !strings.Contains(given, "f.wgsl") || !strings.Contains(own, "doubling of the capture") {
+			t.Errorf("%s: %s", name, source.Text)
 		}
 	}
 }

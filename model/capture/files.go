@@ -91,9 +91,6 @@ func Read(dir string, most int64) (*Capture, error) {
 
 func read(files fs.FS, most int64) (*Capture, error) {
 	text, err := load(files, jsonFile, maxText)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, invalid("the folder has no file %s", jsonFile)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +137,10 @@ func read(files fs.FS, most int64) (*Capture, error) {
 // load reads a regular file of at most `most` bytes.
 func load(files fs.FS, name string, most int64) ([]byte, error) {
 	info, err := fs.Stat(files, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, invalid("the folder has no file %s, which gpuscope capture writes: copy the whole folder, or "+
+			"capture the dispatch again", name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -217,11 +218,19 @@ func (c *Capture) check() error {
 	if err != nil {
 		return invalid("%s: %w", kernelFile, err)
 	}
-	if err := k.CanReplace(c.described()); err != nil {
+	if err := fits(k, kernelFile, c.described(), "of "+jsonFile); err != nil {
 		return invalid("%s and %s differ: %w", jsonFile, kernelFile, err)
 	}
 	c.kernel = k
 	return nil
+}
+
+// fits returns nil if a kernel can run in place of another one. The error names the file of the first, and
+// says with the words of `where` which kernel the other one is, because both can have the same name.
+func fits(k *graph.Kernel, file string, other *graph.Kernel, where string) error {
+	given, own := *k, *other
+	given.Name, own.Name = file, other.Name+" "+where
+	return given.CanReplace(&own)
 }
 
 // parseKernel parses the source of a kernel.

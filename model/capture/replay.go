@@ -70,7 +70,7 @@ func (c *Capture) Replay(ctx context.Context, dev gpu.Device, o ReplayOptions) (
 	if o.Source != "" {
 		k, err := parseKernel(c.Kernel.Name, o.Source)
 		if err == nil {
-			err = k.CanReplace(c.kernel)
+			err = fits(k, o.File, c.kernel, "of the capture")
 		}
 		if err != nil {
 			return nil, &session.SourceError{File: o.File, Text: err.Error()}
