@@ -259,6 +259,26 @@ func TestHeadlineIsThatOfTheAnalysis(t *testing.T) {
 	}
 }
 
+// On a narrow screen, the name in the headline breaks between its words.
+func TestNameInTheHeadlineBreaksBetweenWords(t *testing.T) {
+	t.Parallel()
+	for _, layers := range []int{1, 15} { // with few layers, the headline begins with the idle time in ms
+		page := write(t, tracetest.Llama(layers, 4), html.Options{})
+		first := parse(t, page).find(classed("first"))[0].text()
+		_, rest, _ := strings.Cut(page, `<p class="first">`)
+		line, _, _ := strings.Cut(rest, "</p>")
+		parts := strings.Split(strings.ReplaceAll(line, "&#43;", "+"), "<wbr/>")
+		if len(parts) < 2 || strings.Join(parts, "") != strings.ReplaceAll(first, "'", "&#39;") {
+			t.Errorf("parts %q of %q", parts, first)
+		}
+		for _, part := range parts {
+			if regexp.MustCompile(`[+.][a-z]`).MatchString(part) {
+				t.Errorf("%q can break only elsewhere", part)
+			}
+		}
+	}
+}
+
 func TestPageHasEverySection(t *testing.T) {
 	t.Parallel()
 	base := diff.Side{Index: analyze.NewIndex(tracetest.Llama(2, 6)), Name: "base"}

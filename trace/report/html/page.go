@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -95,6 +96,15 @@ type headlineView struct {
 	Rates []rateView
 	Share *bar // share of the row to fix first; nil if not known
 }
+
+// Parts returns First in parts. A line may end after each part: at the ends of the words of a name such as
+// "mlp.gate+up".
+func (v *headlineView) Parts() []string {
+	return strings.Split(joint.ReplaceAllString(v.First, "$1\n$2"), "\n")
+}
+
+// joint matches the places between the words of a name. A decimal point is not one.
+var joint = regexp.MustCompile(`([+.])(\pL)`)
 
 // rateView is a speed in the headline.
 type rateView struct{ Label, Value, Unit string }
