@@ -249,7 +249,7 @@ func (p *Page) headline(h *headline.Headline) {
 	wall, _ := h.Pace.Wall.NS()
 	switch f := h.First; {
 	case h.Idle != nil:
-		add("without any idle time, modelled", "~", h.Idle.Rate)
+		add("with no idle time, modelled", "~", h.Idle.Rate)
 		v.share(p.places, "the GPU's idle time", float64(h.Idle.NS)/float64(max(1, wall)))
 	case f != nil:
 		add("twice as fast there, modelled", "~", f.Twice)
