@@ -221,8 +221,9 @@ func (out *result) lines() []string {
 	switch t := out.Time; {
 	case t != nil:
 		us := func(ns int64) float64 { return float64(ns) / 1e3 }
-		lines = append(lines, fmt.Sprintf("GPU time %.1f µs (quartiles %.1f and %.1f, %d runs), %.3g GB/s for %s",
-			us(t.NS), us(t.Q1NS), us(t.Q3NS), out.Runs, out.BytesS/1e9, table.Memory(out.Bytes)))
+		lines = append(lines, fmt.Sprintf("GPU time %.1f µs (quartiles %.1f and %.1f, %s), %.3g GB/s for %s",
+			us(t.NS), us(t.Q1NS), us(t.Q3NS), table.Plural(out.Runs, "run"), out.BytesS/1e9,
+			table.Memory(out.Bytes)))
 	case out.Verdict != refused:
 		lines = append(lines, "GPU time not measured: the device has no timestamps")
 	}
