@@ -34,7 +34,7 @@ type recordingFlags struct {
 func (f *recordingFlags) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&f.path, "trace", "", "record the run to `FILE`: "+traceNames)
 	flags.StringVar(&f.steps, "steps", "",
-		"with --trace, record only the steps in the range `FROM:TO`, such as 10:50, 10: or :50")
+		"with --trace, record only the steps in the range `FROM:TO`, such as 10:50, 10: or :50, or one step, such as 10")
 	flags.StringVar(&f.limit, "trace-limit", "",
 		"with --trace, keep only the newest steps that fit into `SIZE` of memory with their plans, such as 64MB, and write them when the run ends "+
 			"(default: write each step when it ends)")

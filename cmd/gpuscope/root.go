@@ -28,7 +28,7 @@ Hugging Face model (llama, qwen2, qwen3, gemma2, gemma3, phi3, granite, smollm3,
 glm4, seed_oss, ernie4_5, hunyuan-dense, gemma4, qwen3moe, granitemoe, olmoe, gpt-oss, lfm2, qwen35, qwen35moe);
 without MODEL, opens the embedded demo model. An ExecuTorch program (.pte) runs token by token if it is a language model.
 Otherwise it runs execution by execution, and the prompt sets live dims: -p 0.1=7 sets dim 1 of input 0 to 7.
-A TRACE (.json, .jsonl, or either with .gz) opens without a GPU.
+A TRACE (` + trace.Storable() + `) opens without a GPU.
 With --device none, steps are planned but not run: no GPU is needed and no weights are read.
 Press ? in the program for its keys. With --plain, the program reads commands as lines, typed or piped; if a piped command
 fails, the exit status is 1.

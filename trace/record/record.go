@@ -56,7 +56,7 @@ func ParseRange(text string) (r Range, err error) {
 			n, wrong = strconv.Atoi(s)
 		}
 		if wrong != nil || n < 0 || n == math.MaxInt {
-			err = fmt.Errorf("%q: %w: want FROM:TO, such as \"10:50\", \"10:\" or \":50\"",
+			err = fmt.Errorf("%q: %w: want FROM:TO, such as \"10:50\", \"10:\" or \":50\", or one step, such as \"10\"",
 				printable.Short(text, 40), ErrRange)
 		}
 		return n

@@ -20,7 +20,8 @@ func showCommand(e *cli.Env) *cli.Command {
 	return &cli.Command{
 		Name: "trace show", Operand: "FILE",
 		Doc: "print a table of a recorded trace",
-		More: `FILE is a trace (.json, .jsonl, or either with .gz); no GPU is needed. Without --table, lists the tables.
+		More: `FILE is a trace (` + trace.Storable() + `); no GPU is needed.
+Without --table, lists the tables.
 A table of several steps shows medians. A median only covers steps with the same work and the same routes. Cold steps are
 excluded unless there are no others. --filter and --sort work like the keys / and o of the full-screen program.`,
 		Examples: []cli.Example{
