@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"gpuscope/trace/internal/unknown"
 )
 
 // Reading a long trace takes most of its time for decoding steps, so the reader decodes values on all
@@ -63,7 +65,7 @@ func (b *batch[T]) decode() {
 		b.done.Go(func() {
 			for i := taken.Add(1) - 1; i < int64(len(b.values)); i = taken.Add(1) - 1 {
 				p := &b.values[i]
-				p.unknown, p.err = decodeRecord(b.text[p.from:p.to], &p.value)
+				p.unknown, p.err = unknown.Decode(b.text[p.from:p.to], &p.value)
 				p.err = fitting(p.err)
 			}
 		})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"gpuscope/trace/internal/unknown"
 )
 
 // Number is a float64 that JSON can store even if it is NaN or infinite. This is needed because a trace must
@@ -64,7 +66,7 @@ func (c Candidate) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (c *Candidate) UnmarshalJSON(b []byte) error {
 	var v candidate
-	err := strictly(b, &v)
+	err := unknown.Strict(b, &v)
 	*c = Candidate{v.ID, v.Text, float64(v.Logit), float64(v.P)}
 	return err
 }

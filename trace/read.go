@@ -15,6 +15,7 @@ import (
 
 	"gpuscope/internal/compress"
 	"gpuscope/internal/printable"
+	"gpuscope/trace/internal/unknown"
 )
 
 // ReadFile reads a trace from a file in any of Formats.
@@ -170,7 +171,7 @@ func (d *decoder) object() error {
 		return err
 	}
 	plans, steps := d.t.Plans, d.t.Steps
-	d.t.Unknown, err = decodeRecord(raw, d.t)
+	d.t.Unknown, err = unknown.Decode(raw, d.t)
 	d.t.Plans, d.t.Steps = plans, steps
 	return fitting(err)
 }
@@ -248,7 +249,7 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 		p.keepUnknown(unknown)
 		p.compact(d.texts)
 		// counted twice: while append grows the list, the old and the new list need memory
-		if err := d.spend(p.size() + int64(unsafe.Sizeof(*e)) + unknown.size()); err != nil {
+		if err := d.spend(p.size() + int64(unsafe.Sizeof(*e)) + unknown.Size()); err != nil {
 			return err
 		}
 		*list = append(*list, *e)
@@ -317,7 +318,7 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	if *r == (Record{}) {
 		return 0
 	}
-	n := unknown.size()
+	n := unknown.Size()
 	switch {
 	case r.Plan != nil:
 		n += r.Plan.size() + int64(unsafe.Sizeof(*r.Plan))

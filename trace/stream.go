@@ -65,13 +65,13 @@ type DispatchError struct {
 func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	switch {
 	case r.Plan != nil:
-		r.Plan.Unknown = unknown.under("/plan")
+		r.Plan.Unknown = unknown.Under("/plan")
 		t.Plans = append(t.Plans, *r.Plan)
 	case r.Step != nil:
-		r.Step.Unknown = unknown.under("/step")
+		r.Step.Unknown = unknown.Under("/step")
 		t.Steps = append(t.Steps, *r.Step)
 	case r.Kernel != nil:
-		return t.addKernel(r.Kernel, unknown.under("/kernel"))
+		return t.addKernel(r.Kernel, unknown.Under("/kernel"))
 	case r.Samples != nil:
 		return t.addSamples(*r.Samples)
 	case r.Costs != nil:
@@ -79,19 +79,19 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	case r.Gaps != nil:
 		return t.addErrors(*r.Gaps)
 	case r.Trial != nil:
-		t.Unknown = t.Unknown.add(fmt.Sprintf("/trials/%d", len(t.Trials)), unknown.under("/trial"))
+		t.Unknown = t.Unknown.Add(fmt.Sprintf("/trials/%d", len(t.Trials)), unknown.Under("/trial"))
 		t.Trials = append(t.Trials, *r.Trial)
 	case r.Event != nil:
-		t.Unknown = t.Unknown.add(fmt.Sprintf("/events/%d", len(t.Events)), unknown.under("/event"))
+		t.Unknown = t.Unknown.Add(fmt.Sprintf("/events/%d", len(t.Events)), unknown.Under("/event"))
 		t.Events = append(t.Events, *r.Event)
 	case r.Observer != nil:
-		t.Unknown = t.Unknown.add("/observer", unknown.under("/observer"))
+		t.Unknown = t.Unknown.Add("/observer", unknown.Under("/observer"))
 		t.Observer = r.Observer
 	case r.Ceilings != nil:
-		t.Unknown = t.Unknown.add("/device/ceilings", unknown.under("/ceilings"))
+		t.Unknown = t.Unknown.Add("/device/ceilings", unknown.Under("/ceilings"))
 		t.Device.Ceilings = r.Ceilings
 	case r.Clock != nil:
-		t.Unknown = t.Unknown.add("/clock", unknown.under("/clock"))
+		t.Unknown = t.Unknown.Add("/clock", unknown.Under("/clock"))
 		t.Clock = *r.Clock
 	}
 	return nil // this version knows none of the record's fields: a later minor version wrote it
@@ -118,7 +118,7 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 		return fmt.Errorf("kernel %s: the trace already has the maximum of %d kernels",
 			printable.Short(k.Name, 80), len(list))
 	}
-	t.Unknown = t.Unknown.add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
+	t.Unknown = t.Unknown.Add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
 	t.Graph.Kernels = append(list, *k)
 	return nil
 }
@@ -319,9 +319,9 @@ func writeLine(out io.Writer, r Record) error {
 	var unknown *Unknown
 	switch {
 	case r.Plan != nil:
-		unknown = unknown.add("/plan", r.Plan.Unknown)
+		unknown = unknown.Add("/plan", r.Plan.Unknown)
 	case r.Step != nil:
-		unknown = unknown.add("/step", r.Step.Unknown)
+		unknown = unknown.Add("/step", r.Step.Unknown)
 	}
 	b, err := encodeRecord(r, unknown)
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"gpuscope/trace/internal/unknown"
 )
 
 // Schema is the name and the version of the format that this package writes. The package reads every minor
@@ -133,6 +135,10 @@ type Trace struct {
 
 	Unknown *Unknown `json:"-"` // unknown fields; plans and steps have their own Unknown
 }
+
+// Unknown holds the fields of a record that this version does not know, because a later minor version wrote
+// them. When the trace is written, these fields are written too. *Unknown is nil if there are none.
+type Unknown = unknown.Fields
 
 // Producer is the program that wrote the trace.
 type Producer struct {

@@ -88,5 +88,5 @@ func encodeRecord(v any, unknown *Unknown) ([]byte, error) {
 	if unknown == nil {
 		return line, nil
 	}
-	return unknown.putBack(line)
+	return unknown.PutBack(line)
 }

@@ -1,4 +1,5 @@
-package trace
+// Package unknown decodes and encodes JSON records that may have fields which this version does not know.
+package unknown
 
 import (
 	"bytes"
@@ -12,16 +13,16 @@ import (
 	"sync"
 )
 
-// Unknown holds the fields of a record that this version does not know, because a later minor version wrote
+// Fields holds the fields of a record that this version does not know, because a later minor version wrote
 // them. A record is a plan, a step, or the rest of the trace. The keys are JSON pointers (RFC 6901) in the
-// record, such as "/cpu/power_mw". When the trace is written, these fields are written too. Unknown is nil if
+// record, such as "/cpu/power_mw". When the trace is written, these fields are written too. *Fields is nil if
 // there are none, and then costs nothing.
-type Unknown map[string]json.RawMessage
+type Fields map[string]json.RawMessage
 
-// decodeRecord decodes a JSON value into v, which points to a struct. It returns the fields that the struct
+// Decode decodes a JSON value into v, which points to a struct. It returns the fields that the struct
 // does not have.
-func decodeRecord(raw []byte, v any) (*Unknown, error) {
-	err := strictly(raw, v)
+func Decode(raw []byte, v any) (*Fields, error) {
+	err := Strict(raw, v)
 	if err == nil || !strings.Contains(err.Error(), "unknown field") {
 		return nil, err
 	}
@@ -29,14 +30,14 @@ func decodeRecord(raw []byte, v any) (*Unknown, error) {
 	if err != nil {
 		return nil, err
 	}
-	unknown := Unknown{}
+	unknown := Fields{}
 	unknown.take(tree, reflect.TypeOf(v).Elem(), "")
 	known, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
 	}
 	reflect.ValueOf(v).Elem().SetZero()
-	if err := strictly(known, v); err != nil {
+	if err := Strict(known, v); err != nil {
 		return nil, err
 	}
 	if len(unknown) == 0 {
@@ -58,7 +59,8 @@ var strictDecoders = sync.Pool{New: func() any {
 	return d
 }}
 
-func strictly(raw []byte, v any) error {
+// Strict decodes a JSON value into v. It returns an error if v lacks a field of the value.
+func Strict(raw []byte, v any) error {
 	d := strictDecoders.Get().(*strictDecoder)
 	d.Reset(raw)
 	switch err := d.json.Decode(v); {
@@ -84,16 +86,19 @@ func generic(raw []byte) (any, error) {
 }
 
 // take moves the fields that the type t does not have from the tree to u.
-func (u Unknown) take(tree any, t reflect.Type, path string) {
+func (u Fields) take(tree any, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch node := tree.(type) {
 	case map[string]any:
-		if t.Kind() != reflect.Struct || t == reflect.TypeFor[Time]() {
+		if t.Kind() != reflect.Struct {
 			return
 		}
 		fields := jsonFields(t)
+		if len(fields) == 0 { // a type that decodes itself, such as trace.Time
+			return
+		}
 		for key, child := range node {
 			i := slices.IndexFunc(fields, func(f jsonField) bool { return strings.EqualFold(f.name, key) })
 			at := path + "/" + pointerEscape.Replace(key)
@@ -140,9 +145,9 @@ func jsonFields(t reflect.Type) []jsonField {
 	return fields
 }
 
-// putBack returns the record with the unknown fields added at their places. A field is left out if the object
+// PutBack returns the record with the unknown fields added at their places. A field is left out if the object
 // to which it belongs is not there any more.
-func (u Unknown) putBack(record []byte) ([]byte, error) {
+func (u Fields) PutBack(record []byte) ([]byte, error) {
 	tree, err := generic(record)
 	if err != nil {
 		return nil, err
@@ -178,8 +183,8 @@ func child(node any, key string) any {
 	return nil
 }
 
-// size returns about how many bytes of memory the unknown fields use.
-func (u *Unknown) size() (n int64) {
+// Size returns about how many bytes of memory the unknown fields use.
+func (u *Fields) Size() (n int64) {
 	if u == nil {
 		return 0
 	}
@@ -189,12 +194,12 @@ func (u *Unknown) size() (n int64) {
 	return n
 }
 
-// under returns the unknown fields below a path. In the result, the JSON pointers begin at this path.
-func (u *Unknown) under(path string) *Unknown {
+// Under returns the unknown fields below a path. In the result, the JSON pointers begin at this path.
+func (u *Fields) Under(path string) *Fields {
 	if u == nil {
 		return nil
 	}
-	out := Unknown{}
+	out := Fields{}
 	for p, raw := range *u {
 		if rest, ok := strings.CutPrefix(p, path); ok && strings.HasPrefix(rest, "/") {
 			out[rest] = raw
@@ -206,13 +211,13 @@ func (u *Unknown) under(path string) *Unknown {
 	return &out
 }
 
-// add adds the fields in `other` at a path, and returns the result.
-func (u *Unknown) add(path string, other *Unknown) *Unknown {
+// Add adds the fields in `other` at a path, and returns the result.
+func (u *Fields) Add(path string, other *Fields) *Fields {
 	if other == nil {
 		return u
 	}
 	if u == nil {
-		u = &Unknown{}
+		u = &Fields{}
 	}
 	for p, raw := range *other {
 		(*u)[path+p] = raw
