@@ -24,14 +24,38 @@ type exporter struct {
 	texts *overlays
 	opts  *Options
 	width func() int // width of the screen, in cells
+	// sizing estimates the size of the file of an export, for the suffix of its name.
+	sizing widget.Task[string, int64]
 }
 
 // askExport asks for the file to write the trace to.
 func (ex *exporter) askExport() {
 	t := ex.index.Trace
-	q := &question{label: command.ExportTo(t, ""), hint: trace.FileNames(), take: ex.export}
-	q.live = func(path string) { q.label = command.ExportTo(t, path) }
+	q := &question{hint: trace.FileNames(), take: ex.export}
+	q.live = func(path string) {
+		format := ""
+		if f, by, err := trace.FormatOf(path); err == nil {
+			format = f.Suffix
+			if by != nil {
+				format += by.Suffix
+			}
+		}
+		if ex.sizing.Has && ex.sizing.Given == format {
+			q.label = command.ExportTo(path, ex.sizing.Value)
+			return
+		}
+		q.label = command.ExportTo(path, 0)
+		ex.sizing.Want(ex.jobs, format, func(context.Context) (int64, error) {
+			return command.ExportSize(path, t), nil
+		}, func(int64) { q.live(q.line.Text()) })
+	}
+	q.complete = func() {
+		q.line.Set(command.NextFormat(q.line.Text()))
+		q.live(q.line.Text())
+	}
 	q.line.Suggest("gpuscope-" + widget.Now().Format("20060102-150405") + ".json.gz")
+	ex.sizing.Clear(ex.jobs) // the trace may have grown
+	q.live(q.line.Text())
 	ex.ask(q)
 }
 

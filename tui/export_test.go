@@ -14,6 +14,7 @@ import (
 
 	"gpuscope/trace"
 	_ "gpuscope/trace/export" // registers the formats that can only be written
+	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
@@ -101,6 +102,16 @@ func TestExportOffersEveryFormat(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("files %v, %v", left, err)
 	}
+}
+
+// The size in the question is that of the format that the name chooses, and tab changes the format.
+func TestExportShowsTheSizeOfItsFormat(t *testing.T) {
+	t.Parallel()
+	d := drive(t, 120, 40, tracetest.Llama(16, 60), nil, Options{}).press("x")
+	d.sees("export to (tab: other formats): gpuscope-", ".json.gz").misses("about")
+	d.typed("run.otlp.json").sees("export (about 1", " MB) to otlp (cannot be opened again): run.otlp.json")
+	d.typed(".gz").sees("run.otlp.json.gz").misses("about")
+	d.press("ctrl+w").typed("run.csv").press("tab").sees("run.dot").press("tab").sees("run.json").misses("run.json.")
 }
 
 // A second export of the same steps suggests a new name, so that the first file is kept.

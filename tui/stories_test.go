@@ -69,7 +69,7 @@ func TestExportedTraceMatchesTheScreen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json.gz")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("s").sees("step 1 decode")
-	x.press("x").sees("export to: gpuscope-20261121-120000.json.gz")
+	x.press("x").sees("export to (tab: other formats): gpuscope-20261121-120000.json.gz")
 	x.press("\x15" + path + enter).sees("wrote ")
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -234,7 +234,7 @@ func TestAnExportWritesOverNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("x").sees("export to:").press("\x15" + path +
+	x.sees("step 0 prefill").press("x").sees("export to").press("\x15" + path +
 		enter).sees("choose another name")
 	x.press("q")
 	if err := x.ends(); err != nil {

@@ -15,14 +15,36 @@ import (
 const largeExport = 10 << 20
 
 // ExportTo returns the question for the name of the file to export a trace to. `path` is the name typed so
-// far. The question shows the size of a large trace. It warns if the suffix of `path` chooses a format that
-// gpuscope cannot open again.
-func ExportTo(t *trace.Trace, path string) string {
+// far. `size` is the approximate size of the file in bytes, or 0 if it is unknown. The question shows the
+// size of a large file. It warns if the suffix of `path` chooses a format that gpuscope cannot open again.
+func ExportTo(path string, size int64) string {
 	label := "export to"
-	if n := t.EstimateJSON(); n >= largeExport {
-		label = fmt.Sprintf("export (about %s as JSON) to", table.Bytes(n))
+	if size >= largeExport {
+		label = fmt.Sprintf("export (about %s) to", table.Bytes(size))
 	}
-	return label + WriteOnly(path)
+	if only := WriteOnly(path); only != "" {
+		return label + only
+	}
+	return label + " (tab: other formats)"
+}
+
+// NextFormat returns the path with the suffix of the next trace format, in the order of the help. A path
+// whose suffix is not known gets the first one.
+func NextFormat(path string) string {
+	suffixes := trace.Suffixes()
+	for _, e := range trace.Exports() {
+		suffixes = append(suffixes, e.Suffix)
+	}
+	at := -1
+	for i, s := range suffixes {
+		if strings.HasSuffix(path, s) && (at < 0 || len(s) > len(suffixes[at])) {
+			at = i
+		}
+	}
+	if at >= 0 {
+		path = strings.TrimSuffix(path, suffixes[at])
+	}
+	return path + suffixes[(at+1)%len(suffixes)]
 }
 
 // WriteOnly returns a warning, such as " parquet (cannot be opened again)", if gpuscope cannot open the
