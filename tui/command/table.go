@@ -385,7 +385,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"x"}, Name: "export",
-			Doc:  "Writes the trace to a file, also in formats of other programs.",
+			Doc:  "Exports the trace to a file, also in formats of other programs. In the question, tab changes the format.",
 			Also: "save write file perfetto chrome json record",
 			In:   []Place{InViews, Overlays}, Needs: []Needs{Steps}, Hint: 11,
 			Plain: Line{Word: "x", Takes: "FILE", Doc: "export", Recorded: true},
