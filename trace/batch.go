@@ -45,14 +45,14 @@ func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bo
 			return false, err
 		}
 		from := len(b.text)
-		if b.text, err = d.json.value(b.text); err != nil {
+		if b.text, err = d.json.Value(b.text); err != nil {
 			d.failed = b.text[from:]
 			return false, err
 		}
 		if err := d.fits(b.text[from:]); err != nil {
 			return false, err
 		}
-		b.values = append(b.values, pending[T]{from: from, to: len(b.text), at: d.json.at, line: d.json.line})
+		b.values = append(b.values, pending[T]{from: from, to: len(b.text), at: d.json.At, line: d.json.Line})
 	}
 	return true, nil
 }
@@ -95,7 +95,7 @@ func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 				err = take(now.text[p.from:p.to], &p.value, p.unknown)
 			}
 			if err != nil {
-				d.json.at, d.json.line = p.at, p.line
+				d.json.At, d.json.Line = p.at, p.line
 				return taken, err
 			}
 			taken++

@@ -74,8 +74,8 @@ type source struct {
 
 var errLong = errors.New("a single JSON value is longer than the limit")
 
-// next begins a new value, for which the full size limit applies.
-func (s *source) next() { s.left = s.bounds.value }
+// Next begins a new value, for which the full size limit applies.
+func (s *source) Next() { s.left = s.bounds.value }
 
 // ignored counts the last value, which has n bytes, as ignored. Its bytes move from `text` to `idle`. Another
 // recordBytes bytes are added to idle, because even a small value takes time to read.
@@ -88,9 +88,9 @@ func (s *source) ignored(n int) {
 // from the file.
 func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.size }
 
-// offset converts an offset in the text, from which white space was removed, to an approximate offset in the
+// Offset converts an offset in the text, from which white space was removed, to an approximate offset in the
 // file.
-func (s *source) offset(of int64) int64 { return of + s.space }
+func (s *source) Offset(of int64) int64 { return of + s.space }
 
 // place returns a byte offset as text for an error message, after the word `near`, such as "at byte 10". In a
 // compressed file, it is the offset in the decompressed data.

@@ -199,7 +199,7 @@ func TestSqueezingChangesNoValue(t *testing.T) {
 		if rapid.Bool().Draw(t, "whole") {
 			s.r = bytes.NewReader(in)
 		}
-		s.next()
+		s.Next()
 		out, err := io.ReadAll(s)
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func BenchmarkSqueeze(b *testing.B) {
 	b.SetBytes(int64(len(in)))
 	for b.Loop() {
 		s := &source{r: bytes.NewReader(in), file: &file{}, bounds: usualBounds}
-		s.next()
+		s.Next()
 		if _, err := io.Copy(io.Discard, s); err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"gpuscope/trace/internal/lexer"
 )
 
 // DamagedError is the error for a stream with a record that is not valid JSON. A record without an end is
@@ -41,9 +43,9 @@ var errNoEnd = errors.New("the record has no end")
 // damaged returns a DamagedError if an error of decodeEach means that a record is damaged, else nil. between
 // is set if the file ends between two records.
 func (d *decoder) damaged(err error, between bool) error {
-	e := &DamagedError{Line: d.json.line, Err: fitting(err), packed: d.in.file.packed}
-	_, rest, _ := bytes.Cut(d.failed, newline)
-	invalid, syntax := invalidError{}, new(json.SyntaxError)
+	e := &DamagedError{Line: d.json.Line, Err: fitting(err), packed: d.in.file.packed}
+	_, rest, _ := bytes.Cut(d.failed, []byte("\n"))
+	invalid, syntax := lexer.InvalidError{}, new(json.SyntaxError)
 	switch {
 	case between:
 		return nil
@@ -55,7 +57,7 @@ func (d *decoder) damaged(err error, between bool) error {
 	case errors.Is(err, errLong) && len(rest) > 0:
 		e.Err, e.After = errNoEnd, -1
 	case errors.As(err, &invalid), errors.As(err, &syntax):
-		e.After = d.json.ends - (e.Line - 1) + d.json.linesLeft()
+		e.After = d.json.Ends - (e.Line - 1) + d.json.LinesLeft()
 	default:
 		return nil
 	}
@@ -64,7 +66,7 @@ func (d *decoder) damaged(err error, between bool) error {
 
 // lines returns the number of lines in a text that are not blank.
 func lines(text []byte) (n int) {
-	for line := range bytes.SplitSeq(text, newline) {
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			n++
 		}

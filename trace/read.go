@@ -15,6 +15,7 @@ import (
 
 	"gpuscope/internal/compress"
 	"gpuscope/internal/printable"
+	"gpuscope/trace/internal/lexer"
 	"gpuscope/trace/internal/unknown"
 )
 
@@ -109,7 +110,7 @@ func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in
 
 func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
 	from := &source{r: in, file: raw, bounds: b}
-	d := &decoder{in: from, json: splitter{in: from}, t: &Trace{}, texts: texts{}}
+	d := &decoder{in: from, json: lexer.Splitter{In: from}, t: &Trace{}, texts: texts{}}
 	if err := d.object(); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ var ErrNotTrace = errors.New("not a gpuscope trace")
 // records in batches, so that only one or two batches are in memory besides the trace.
 type decoder struct {
 	in   *source
-	json splitter
+	json lexer.Splitter
 	t    *Trace
 	used int64 // bytes of memory that t uses
 	// texts holds strings that occur in many records. Each of them is stored only once.
@@ -138,7 +139,7 @@ type decoder struct {
 func (d *decoder) object() error {
 	head := map[string]json.RawMessage{}
 	name := "trace"
-	err := d.json.fields(func(field string) (err error) {
+	err := d.json.Fields(func(field string) (err error) {
 		switch name = strconv.Quote(printable.Short(field, 80)); field {
 		case "plans":
 			err = decodeList(d, &d.t.Plans)
@@ -178,7 +179,7 @@ func (d *decoder) object() error {
 
 // field returns the raw JSON of a field of the head.
 func (d *decoder) field() (raw json.RawMessage, err error) {
-	text, err := d.json.value(nil)
+	text, err := d.json.Value(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -234,16 +235,16 @@ type listed[T any] interface {
 
 // decodeList reads a JSON list or null.
 func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
-	if c, err := d.json.peek(); err == nil && c != '[' {
-		if raw, err := d.json.value(nil); string(raw) != "null" {
+	if c, err := d.json.Peek(); err == nil && c != '[' {
+		if raw, err := d.json.Value(nil); string(raw) != "null" {
 			return cmp.Or(err, fmt.Errorf("expected a list, got %s", raw))
 		}
 		return nil
 	}
-	if err := d.json.mark('['); err != nil {
+	if err := d.json.Mark('['); err != nil {
 		return err
 	}
-	another := func(n int) (bool, error) { return d.json.another(n, ']') }
+	another := func(n int) (bool, error) { return d.json.Another(n, ']') }
 	n, err := decodeEach(d, another, func(_ []byte, e *T, unknown *Unknown) error {
 		p := P(e)
 		p.keepUnknown(unknown)
@@ -269,7 +270,7 @@ func (d *decoder) records() error {
 	d.failed = nil
 	between := false // the file ends between two records but its compressed data is incomplete
 	another := func(int) (bool, error) {
-		_, err := d.json.peek()
+		_, err := d.json.Peek()
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
@@ -289,7 +290,7 @@ func (d *decoder) records() error {
 		}
 		return cmp.Or(d.spend(kept), d.t.apply(r, unknown))
 	})
-	line := d.json.line
+	line := d.json.Line
 	switch damaged := d.damaged(err, between); {
 	case damaged != nil:
 		return damaged
@@ -350,5 +351,5 @@ func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: the file ends %s", what, ErrTruncated, d.in.place("at", d.in.read))
 	}
-	return fmt.Errorf("%s (%s): %w", what, d.in.place("about", d.json.at), fitting(err))
+	return fmt.Errorf("%s (%s): %w", what, d.in.place("about", d.json.At), fitting(err))
 }

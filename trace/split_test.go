@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"gpuscope/trace/internal/lexer"
 )
 
 // anyJSON draws a random JSON value, in the form that json.Unmarshal returns.
@@ -37,13 +39,13 @@ func anyJSON(t *rapid.T, depth int) any {
 	return text.Draw(t, "text")
 }
 
-// cutter returns a splitter that reads text at once or byte by byte.
-func cutter(t *rapid.T, text []byte) *splitter {
+// cutter returns a Splitter that reads text at once or byte by byte.
+func cutter(t *rapid.T, text []byte) *lexer.Splitter {
 	var r io.Reader = bytes.NewReader(text)
 	if rapid.Bool().Draw(t, "byte by byte") {
 		r = iotest.OneByteReader(r)
 	}
-	return &splitter{in: &source{r: r, file: &file{}, bounds: usualBounds}}
+	return &lexer.Splitter{In: &source{r: r, file: &file{}, bounds: usualBounds}}
 }
 
 // The splitter cuts consecutive JSON values exactly at the end of each value.
@@ -63,11 +65,11 @@ func TestValuesAreCutWhereTheyEnd(t *testing.T) {
 		}
 		s := cutter(t, text.Bytes())
 		for _, w := range want {
-			if raw, err := s.value(nil); err != nil || !bytes.Equal(raw, w) {
+			if raw, err := s.Value(nil); err != nil || !bytes.Equal(raw, w) {
 				t.Fatalf("%q (%v), want %q", raw, err, w)
 			}
 		}
-		if raw, err := s.value(nil); !errors.Is(err, io.EOF) {
+		if raw, err := s.Value(nil); !errors.Is(err, io.EOF) {
 			t.Fatalf("%q (%v) after the last value", raw, err)
 		}
 	})
@@ -124,7 +126,7 @@ func TestFirstWrongValueIsReported(t *testing.T) {
 		}
 		b.WriteString("]}")
 		s := &source{r: strings.NewReader(b.String()), file: &file{}, bounds: usualBounds}
-		d := &decoder{in: s, json: splitter{in: s}, t: &Trace{}, texts: texts{}}
+		d := &decoder{in: s, json: lexer.Splitter{In: s}, t: &Trace{}, texts: texts{}}
 		err := d.object()
 		want := fmt.Sprintf(`"plans" (about byte %d): [%d]: `, at[wrong], wrong)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

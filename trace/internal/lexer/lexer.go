@@ -1,4 +1,4 @@
-// Package lexer finds the ends of JSON values and strings in text that arrives piece by piece. It does not
+// Package lexer divides JSON that arrives piece by piece into values, without decoding them. It does not
 // check whether the values are valid JSON.
 package lexer
 
