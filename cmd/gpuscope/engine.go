@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/cmd/gpuscope/cli"
+	"gpuscope/internal/printable"
 	"gpuscope/session"
 )
 
@@ -133,4 +135,43 @@ func (k *killer) Close() error {
 	// Kill fails if the process has already ended. That is the normal case, so the error is ignored.
 	time.AfterFunc(endWithin+time.Second, func() { _ = k.process.Kill() })
 	return k.WriteCloser.Close()
+}
+
+// progress shows the progress of opening a model or measuring. On a terminal it is one line that is
+// overwritten.
+type progress struct {
+	w, stderr io.Writer
+	shown     bool
+}
+
+func newProgress(p *program) *progress {
+	return &progress{w: cmp.Or[io.Writer](p.Status, io.Discard), stderr: p.Stderr}
+}
+
+// opening shows progress and warnings while a model is opened.
+func (g *progress) opening(e session.Event) {
+	g.show(e)
+	g.log(e)
+}
+
+// log prints a log event, unless its level is info.
+func (g *progress) log(e session.Event) {
+	if e.Log != nil && e.Log.Level != "info" {
+		g.done()
+		fmt.Fprintf(g.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
+	}
+}
+
+func (g *progress) show(e session.Event) {
+	if e.Progress != nil {
+		fmt.Fprintf(g.w, "\r\x1b[K%s %s", printable.Clean(e.Progress.Phase), e.Progress.Amount())
+		g.shown = true
+	}
+}
+
+func (g *progress) done() {
+	if g.shown {
+		fmt.Fprint(g.w, "\r\x1b[K")
+		g.shown = false
+	}
 }
