@@ -42,7 +42,7 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 			{"gpuscope model.gguf --chat", "have a conversation: press i to type your turn, space to generate the answer"},
 			{"gpuscope run.json.gz", "a recorded run"},
 			{"gpuscope --device none 70b.gguf", "show the plan of a large model on a laptop"},
-			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "run one step, print the dispatches, export the trace"},
+			{`printf 's\nd\nx step.json\n' | gpuscope --plain`, "run one step, print the dispatches, export the trace"},
 		},
 		Screen: true,
 		Surplus: func(operands []string) error {

@@ -31,7 +31,7 @@ const (
 // A profile whose trace could not be opened again is refused before it uses much memory.
 func TestProfilesWithTooLargeTracesAreRefused(t *testing.T) {
 	defer func(was int64) { maxMemory = was }(maxMemory)
-	maxMemory = 32 << 20
+	maxMemory = 16 << 20
 	for name, profile := range map[string]io.Reader{
 		"many rows in a small file": strings.NewReader(vulkanMark + "\nADD: 900000 x 1 us\n"),
 		"many steps of one row":     repeated("", oneRow, "", 40_000),
