@@ -30,12 +30,15 @@ var (
 )
 
 // Check returns an error if a trace is not consistent. It checks that every id is in range and equal to its
-// index, that sizes are plausible, and that fields with a fixed set of values have one of them. Code that
+// index, that sizes are plausible, that no duration, count or token id is negative, that no value is an alias
+// of itself, and that fields with a fixed set of values have one of them. Code that
 // uses a checked trace need not check this again. The error names the invalid field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.texts()
+	c.run()
 	c.graph()
+	c.aliases()
 	c.forecast()
 	c.trials()
 	for i, s := range t.Stated {
@@ -406,6 +409,7 @@ func (c *checker) steps() {
 			c.id(int(w.For), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].for", i, j)
 			word(c, w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
 		}
+		c.stepValues(s, i)
 		c.experts(s.Experts, i)
 		c.costs(s, i)
 		c.blocks(s, i)

@@ -211,3 +211,74 @@ func eachType(t reflect.Type, name string, seen map[reflect.Type]bool, f func(na
 func held(field reflect.StructField) bool {
 	return field.IsExported() && field.Type != reflect.TypeFor[*trace.Unknown]()
 }
+
+// signed lists the values that may be negative: instants, whose axis begins at a different point in each
+// recording, differences, numbers of other programs and SymInts, and numbers that a model computes.
+var signed = []string{
+	"Block.StartNS", "CPU.DoneNS", "CPU.StartNS", "CPU.SubmittedNS", "Clock.OffsetNS", "GPU.StartNS",
+	"StepDispatch.StartNS", "Observer.BeforeNS", "Cost.NS", "Cost.Q3NS", "Event.Step", "Observer.Step",
+	"Op.SourceID", "Value.SourceID", "SymInt.Min", "SymInt.Max", "Change.From", "Change.To",
+	"Candidate.Logit", "Candidate.P", "Drift.MSE", "Drift.MaxAbs", "Drift.SNRdB", "NumericError.Got",
+	"NumericError.Want", "NumericError.MSE", "NumericError.MaxAbs", "NumericError.SNRdB",
+	"NumericError.Share", "Quantized.MSE", "Quantized.MaxAbs", "Quantized.SNRdB", "Quantized.WorstSNRdB",
+}
+
+// No run has a negative duration, count or token id.
+func TestNegativeValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for seed := range 60 {
+		tr := rapid.Custom(tracetest.Random).Example(seed)
+		eachPart(reflect.ValueOf(tr), "", func(name string, v reflect.Value) {
+			if found[name] || !v.CanSet() {
+				return
+			}
+			old := reflect.New(v.Type()).Elem()
+			old.Set(v)
+			switch {
+			case v.Type() == reflect.TypeFor[trace.Time]():
+				v.Set(reflect.ValueOf(trace.Measured(-5_000_000)))
+			case v.CanInt():
+				v.SetInt(-5)
+			case v.CanFloat():
+				v.SetFloat(-5)
+			default:
+				return
+			}
+			found[name] = true
+			if refused := tr.Check() != nil; refused == slices.Contains(signed, name) {
+				t.Errorf("%s: negative value refused: %t", name, refused)
+			}
+			v.Set(old)
+		})
+	}
+	for _, name := range []string{"Trace.DroppedSteps", "CPU.TotalNS", "Step.Tokens", "CopyRate.PerS"} {
+		if !found[name] {
+			t.Errorf("%s was never tested; tested: %v", name, found)
+		}
+	}
+}
+
+func TestAliasesOfThemselvesAreRefused(t *testing.T) {
+	t.Parallel()
+	at := func(id trace.ValueID) *trace.ValueID { return &id }
+	for _, c := range []struct {
+		aliases []*trace.ValueID
+		valid   bool
+	}{
+		{[]*trace.ValueID{at(0)}, false},
+		{[]*trace.ValueID{nil, at(2), at(3), at(1)}, false},
+		{[]*trace.ValueID{at(1), at(2), at(1)}, false},
+		{[]*trace.ValueID{at(2), at(2), at(3), nil, at(0)}, true},
+	} {
+		tr := &trace.Trace{Schema: trace.Schema}
+		for i, a := range c.aliases {
+			tr.Graph.Values = append(tr.Graph.Values, trace.Value{
+				ID: trace.ValueID(i), Kind: "tensor", Role: trace.RoleState, AliasOf: a,
+			})
+		}
+		if err := tr.Check(); (err == nil) != c.valid {
+			t.Errorf("%v: %v", c.aliases, err)
+		}
+	}
+}

@@ -17,6 +17,7 @@ func Random(t *rapid.T) *trace.Trace {
 	fill(t, reflect.ValueOf(tr).Elem())
 	tr.Schema = rapid.SampledFrom([]string{"gpuscope.trace/1", trace.Schema}).Draw(t, "schema")
 	f := fixer{tr: tr, t: t}
+	f.floats()
 	f.graph()
 	f.forecast()
 	f.trials()
@@ -113,6 +114,23 @@ func ids[T ~int32](list *[]T, n int) {
 // kernelName returns the name of the i-th kernel of a graph. The i-th plan uses this kernel.
 func kernelName(i int) string { return string(rune('a' + i)) }
 
+// floats makes the rates and times of the run positive.
+func (f fixer) floats() {
+	list := []*float64{&f.tr.Clock.NSPerTick, &f.tr.Clock.QuantumNS}
+	if c := f.tr.Device.Ceilings; c != nil {
+		list = append(list, &c.FlopsPerS)
+		for i := range c.CopyBytesPerS {
+			list = append(list, &c.CopyBytesPerS[i].PerS)
+		}
+	}
+	for i := range f.tr.Steps {
+		list = append(list, &f.tr.Steps[i].Canary)
+	}
+	for _, x := range list {
+		*x = math.Abs(*x)
+	}
+}
+
 func (f fixer) graph() {
 	for i := range f.tr.Stated {
 		pick(f, &f.tr.Stated[i].Phase, trace.Phases)
@@ -125,8 +143,10 @@ func (f fixer) graph() {
 		pick(f, &v.Kind, trace.ValueKinds)
 		pick(f, &v.Role, trace.Roles)
 		v.Recurrent = v.Recurrent && v.Role == trace.RoleState && len(v.MaxDims) > 0
-		if v.AliasOf != nil {
-			*v.AliasOf %= trace.ValueID(n)
+		if i == 0 {
+			v.AliasOf = nil
+		} else if v.AliasOf != nil {
+			*v.AliasOf %= trace.ValueID(i) // an earlier value, so that there are no cycles
 		}
 	}
 	if n == 0 {
