@@ -7,12 +7,11 @@ package importer
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 
+	"gpuscope/internal/compress"
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
@@ -62,9 +61,10 @@ var (
 	maxMemory int64 = trace.MemoryLimit
 )
 
-// Read makes a trace from a profile. A profile that is compressed with gzip is decompressed. The fields
-// Producer, Created and Command of the trace are left to the caller. What the profile does not contain is
-// absent in the trace.
+// Read makes a trace from a profile. A profile that is compressed with gzip or zstd is decompressed. The
+// fields Producer, Created and Command of the trace are left to the caller. What the profile does not contain
+// is absent in the trace. If the end of a list of events is missing, the trace has an event of the kind
+// trace.EventCut.
 //
 // The error wraps ErrFormat for a file of no known format. It wraps ErrTooLarge for a profile that exceeds a
 // limit, or whose trace would exceed a limit of trace.Read. So trace.Read accepts the result, in every
@@ -75,7 +75,8 @@ func Read(in io.Reader, run Run) (*trace.Trace, error) {
 		return nil, err
 	}
 	start, err := buffered.Peek(sniffed)
-	if err != nil && !errors.Is(err, io.EOF) {
+	cut := errors.Is(err, trace.ErrTruncated)
+	if err != nil && !errors.Is(err, io.EOF) && !cut {
 		return nil, err
 	}
 	for _, f := range formats {
@@ -97,21 +98,40 @@ func Read(in io.Reader, run Run) (*trace.Trace, error) {
 		}
 		return t, nil
 	}
+	if cut {
+		return nil, err
+	}
 	return nil, fmt.Errorf("%w; known: %s", ErrFormat, names())
 }
 
-// uncompressed returns a reader of a profile that may be compressed with gzip. It fails with ErrTooLarge
-// after maxFile bytes.
+// uncompressed returns a reader of a profile that may be compressed. It fails with ErrTooLarge after maxFile
+// bytes, and with trace.ErrTruncated if the end of the compressed data is missing.
 func uncompressed(in io.Reader) (*bufio.Reader, error) {
-	plain := bufio.NewReaderSize(in, sniffed)
-	if start, _ := plain.Peek(2); !bytes.Equal(start, []byte{0x1f, 0x8b}) {
-		return bufio.NewReaderSize(&limited{in: plain, left: maxFile}, sniffed), nil
-	}
-	z, err := gzip.NewReader(plain)
+	plain, by, err := compress.NewReader(in)
 	if err != nil {
-		return nil, err
+		return nil, truncated(err)
 	}
-	return bufio.NewReaderSize(&limited{in: z, left: maxFile}, sniffed), nil
+	from := io.Reader(plain)
+	if by != nil {
+		from = whole{plain}
+	}
+	return bufio.NewReaderSize(&limited{in: from, left: maxFile}, sniffed), nil
+}
+
+// whole reads compressed data, whose end must not be missing.
+type whole struct{ in io.Reader }
+
+func (w whole) Read(p []byte) (int, error) {
+	n, err := w.in.Read(p)
+	return n, truncated(err)
+}
+
+// truncated makes the error for compressed data whose end is missing clearer.
+func truncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the compressed file is %w: its end is missing", trace.ErrTruncated)
+	}
+	return err
 }
 
 // limited reads at most `left` bytes, and then fails with ErrTooLarge.

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"gpuscope/internal/readjson"
+	"gpuscope/trace"
 )
 
 // ElementError is the error for an element of a list of a JSON profile.
@@ -39,10 +40,27 @@ type document struct {
 	openEnd bool
 	found   bool // the list was found
 	n       int  // number of elements read
+	cut     bool // the list has no closing bracket
 }
 
-// read reads the whole document: a list, or an object with the list.
+// read reads the whole document: a list, or an object with the list. Nothing may follow it.
 func (d *document) read(in io.Reader) error {
+	if err := d.value(in); err != nil || d.cut {
+		return err
+	}
+	d.refill()
+	if _, err := d.dec.Token(); !errors.Is(err, io.EOF) {
+		if errors.Is(err, trace.ErrTruncated) || errors.Is(err, ErrTooLarge) {
+			return err
+		}
+		return fmt.Errorf("there is more text after the end of the JSON value, at byte %d",
+			d.dec.InputOffset())
+	}
+	return nil
+}
+
+// value reads the JSON value of the document.
+func (d *document) value(in io.Reader) error {
 	d.in = &limited{in: in}
 	d.dec = json.NewDecoder(d.in)
 	d.refill()
@@ -120,10 +138,24 @@ func (d *document) elements(top bool) error {
 
 // ended returns nil for an error that only says that the file ends inside a list, if openEnd accepts this.
 func (d *document) ended(top bool, err error) error {
-	if top && d.openEnd && d.n > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, trace.ErrTruncated)
+	if top && d.openEnd && d.n > 0 && cut {
+		d.cut = true
 		return nil
 	}
 	return d.wrong(err)
+}
+
+// note adds an event to the trace if the end of the profile is missing.
+func (d *document) note(t *trace.Trace) {
+	if !d.cut {
+		return
+	}
+	t.Events = append(t.Events, trace.Event{
+		Step: len(t.Steps) - 1, Kind: trace.EventCut,
+		Text: fmt.Sprintf("the profile may be truncated: its list of events has no end. %d events were complete",
+			d.n),
+	})
 }
 
 // refill allows the next value its maximum size.
@@ -133,7 +165,7 @@ func (d *document) refill() { d.in.left = maxValue }
 func (d *document) wrong(err error) error {
 	var syntax *json.SyntaxError
 	switch {
-	case err == nil, errors.Is(err, ErrTooLarge):
+	case err == nil, errors.Is(err, ErrTooLarge), errors.Is(err, trace.ErrTruncated):
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the JSON ends unexpectedly at byte %d", d.dec.InputOffset())

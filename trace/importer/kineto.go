@@ -71,6 +71,7 @@ func readKineto(in io.Reader, t *trace.Trace) error {
 		return fmt.Errorf("%w: it has no complete events", ErrFormat)
 	}
 	r.finish()
+	d.note(t)
 	return nil
 }
 

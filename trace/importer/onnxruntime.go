@@ -144,6 +144,7 @@ func readONNX(in io.Reader, t *trace.Trace) error {
 		return fmt.Errorf("%w: it has no node events", ErrFormat)
 	}
 	r.finish()
+	d.note(t)
 	return nil
 }
 
