@@ -25,7 +25,7 @@ func importCommand(e *cli.Env, by trace.Producer) *cli.Command {
 	return &cli.Command{
 		Name: "trace import", Operand: "FILE",
 		Doc: "make a trace from the profile of another engine",
-		More: `FILE is one of these, possibly compressed with gzip:
+		More: `FILE is one of these, possibly compressed with gzip or zstd:
 
 ` + profileList() + `
 
