@@ -135,7 +135,7 @@ func NewOverview(ctx context.Context, x *analyze.Index) (*Overview, error) {
 		}
 		sum := &o.steps[i]
 		sum.from, sum.to = [2]int64{math.MaxInt64, math.MaxInt64}, [2]int64{-1, -1}
-		o.Line.step(s, i, &d)
+		o.step(s, i, &d)
 		o.each(s, func(it *Item) {
 			side := 0
 			if it.Track.OnGPU() {
@@ -169,6 +169,15 @@ func NewOverview(ctx context.Context, x *analyze.Index) (*Overview, error) {
 		sum.begins = begins
 	}
 	return o, nil
+}
+
+// step fills in a step and its slices like Timeline.step. Its lanes begin empty, so that the items of a step
+// are the same, whichever steps were read before it.
+func (o *Overview) step(s *Step, i int, d *drawer) {
+	if d != nil {
+		d.empty()
+	}
+	o.Line.step(s, i, d)
 }
 
 // layerOf returns the name under which the times of an operator are summed: its layer, or the operator if it
@@ -300,7 +309,7 @@ func (o *Overview) Items(step int, track Track) (list []Item) {
 	if !track.OnGPU() {
 		d = nil
 	}
-	o.Line.step(s, step, d)
+	o.step(s, step, d)
 	list = make([]Item, 0, o.steps[step].items[track]+1)
 	o.each(s, func(it *Item) {
 		if it.Track == track {
@@ -318,7 +327,7 @@ func (o *Overview) Items(step int, track Track) (list []Item) {
 // of the dispatch. `at` is the index of the dispatch in Step.Dispatches.
 func (o *Overview) Middles(step int, do func(at int, middle int64)) {
 	s := &Step{}
-	o.Line.step(s, step, &drawer{})
+	o.step(s, step, &drawer{})
 	o.each(s, func(it *Item) {
 		if it.Track == GPUDispatches && !it.Unmeasured {
 			do(it.At, it.From+(it.To-it.From)/2)

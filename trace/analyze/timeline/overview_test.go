@@ -76,6 +76,32 @@ func TestCellsAddUpToTheItems(t *testing.T) {
 	})
 }
 
+// The first block of the last step touches another one, so it is drawn 1 ns shorter. This must not depend on
+// the earlier step, whose block ends where the last step begins.
+func TestCellsDoNotDependOnEarlierSteps(t *testing.T) {
+	t.Parallel()
+	block := func(ns int64) trace.Block { return trace.Block{GPUNS: trace.Measured(ns)} }
+	tr := tracetest.Llama(1, 2)
+	tr.Steps = tr.Steps[:2]
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		s.Timing, s.Dispatches, s.CPU, s.GPU = trace.TimingBlock, nil, trace.CPU{}, nil
+	}
+	tr.Steps[0].Blocks = []trace.Block{block(1)}
+	tr.Steps[1].Blocks = []trace.Block{block(2), block(1)}
+	tr.Steps[1].Blocks[0].StartNS = trace.Measured(0)
+	o := overview(t, tr)
+	w, sum := o.Window(0, o.End, 1), int64(0)
+	for step := range o.Steps() {
+		for _, it := range o.Items(step, timeline.GPULayers) {
+			sum += within(it, w.From, w.To)
+		}
+	}
+	if busy, _ := w.Rows[timeline.GPULayers].Total(); busy != sum || sum == 0 {
+		t.Errorf("the cell has %d ns, the items %d ns", busy, sum)
+	}
+}
+
 // A cell's groups add up to the cell.
 func TestLayersOfACellAddUp(t *testing.T) {
 	t.Parallel()

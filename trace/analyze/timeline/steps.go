@@ -31,6 +31,9 @@ func (t *Timeline) Steps(from int) iter.Seq[*Step] {
 // drawer holds, for each lane of the GPU's tracks, the instant up to which it is in use.
 type drawer struct{ spans, queue []lane }
 
+// empty forgets all earlier steps.
+func (d *drawer) empty() { d.spans, d.queue = d.spans[:0], d.queue[:0] }
+
 // lane is a track on which slices may not overlap.
 type lane struct {
 	used bool

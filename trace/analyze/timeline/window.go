@@ -86,7 +86,7 @@ func (o *Overview) Window(from, to int64, n int) *Window {
 			w.whole(c, sum, kernels)
 			continue
 		}
-		o.Line.step(s, i, &d)
+		o.step(s, i, &d)
 		o.each(s, func(it *Item) { w.item(it, kernels) })
 	}
 	w.finish(kernels)
