@@ -43,7 +43,7 @@ type CurveRow struct {
 	Dispatches []trace.DispatchID
 	Points     []CurvePoint // measured times, sorted by place
 	Fit        *Fit         // fitted line; nil if there are too few points
-	Shifts     []Shift
+	Shifts     []Shift      // changes of level; for a dispatch, only one that is part of the fitted line
 	// Share is the slope of the row as a percentage of the slope of the whole step. If Modelled is set, Share
 	// is the row's percentage of the growth of the bytes.
 	Share float64
@@ -186,8 +186,12 @@ func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.B
 		if along == trace.AlongPosition {
 			r.Fit = FitLine(xs, ys)
 		}
-		if i == 0 && r.Fit != nil {
+		switch {
+		case r.Fit == nil:
+		case i == 0:
 			r.Shifts = Shifts(xs, ys)
+		case r.Fit.Level != nil:
+			r.Shifts = []Shift{*r.Fit.Level}
 		}
 		if c.Line != nil && i > 0 {
 			r.Changes, r.Routes = ChangesOn(c.Line, r.Dispatches[0]), routesOn(c.Line, r.Dispatches[0])
@@ -428,8 +432,8 @@ func (c *Curves) steady(r *CurveRow) bool {
 // share divides the slope of the whole step among the rows. If dispatches were timed, a row's share is its
 // slope divided by the slope of the whole step. If the slopes of all rows add up to more than that, the
 // share is the slope divided by their sum. If dispatches were not timed, a row's share is its fraction of
-// the bytes by which the planned bytes grow along the line. The result is stored in Share, or in Drift if
-// the row is steady.
+// the bytes by which the planned bytes grow along the line; more bytes do not explain a negative slope, so
+// the shares are then 0. The result is stored in Share, or in Drift if the row is steady.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {
@@ -458,9 +462,11 @@ func (c *Curves) share() {
 		for i := 1; i < len(c.Rows); i++ {
 			first, _ := c.Exact(&c.Rows[i], Bytes, c.Line.From)
 			last, _ := c.Exact(&c.Rows[i], Bytes, c.Line.To)
-			slope[i] = way * (last - first)
-			all += max(0, slope[i])
-			c.Rows[i].Modelled = whole != nil && way > 0 // a negative slope is not explained by more bytes
+			slope[i] = last - first
+			if whole != nil && way > 0 {
+				all += max(0, slope[i])
+				c.Rows[i].Modelled = true
+			}
 		}
 	}
 	order := make(map[string]float64, len(c.Rows))

@@ -225,8 +225,12 @@ func (p *Page) curve(x *analyze.Index, c *curves.Curves, r *curves.CurveRow) *ch
 	}
 	ch.Legend = append(ch.Legend, legend{"dot", "a step"})
 	if f := r.Fit; f != nil {
-		ch.line("fit", [2]float64{ax.at(f.First), ay.at(f.At(f.First))},
-			[2]float64{ax.at(f.Last), ay.at(f.At(f.Last))})
+		at := func(x, ns float64) [2]float64 { return [2]float64{ax.at(x), ay.at(ns)} }
+		line := [][2]float64{at(f.First, f.At(f.First))}
+		if l := f.Level; l != nil {
+			line = append(line, at(l.At, f.At(l.At)-l.NS), at(l.At, f.At(l.At)))
+		}
+		ch.line("fit", append(line, at(f.Last, f.At(f.Last)))...)
 		ch.Legend = append(ch.Legend, legend{"fit", "fitted line"})
 		if len(f.Out) > 0 {
 			ch.Legend = append(ch.Legend, legend{"out", "outlier, excluded from the fit"})

@@ -45,6 +45,56 @@ func TestLineThroughTimes(t *testing.T) {
 	}
 }
 
+// The first steps of a run can be slower, for example while the GPU's clock rises. Whatever their number,
+// that is not a slope, and a true slope is still found.
+func TestSlowBeginningIsNoSlope(t *testing.T) {
+	const fast, slow = 2.3e6, 8.8e6
+	for _, slope := range []float64{0, 2000} {
+		for n := 0; n <= 24; n++ {
+			r := rand.New(rand.NewPCG(3, uint64(n)))
+			var xs, ys []float64
+			for i := range 46 {
+				y := fast + slope*float64(i) + 2e4*(r.Float64()-0.5)
+				if i < n {
+					y += slow - fast
+				}
+				xs, ys = append(xs, float64(4+i)), append(ys, y)
+			}
+			f := curves.FitLine(xs, ys)
+			if f.Significant() != (slope > 0) || math.Abs(f.B-slope) > 4*f.SE || f.SE > 500 {
+				t.Errorf("%d slow steps: slope %.1f ± %.1f, want %.0f", n, f.B, f.SE, slope)
+			}
+			if n > 0 && f.Level == nil && len(f.Out) < n || n == 0 && f.Level != nil {
+				t.Errorf("%d slow steps: %d excluded, level %+v", n, len(f.Out), f.Level)
+			}
+			for i, x := range xs {
+				if off := math.Abs(f.At(x) - ys[i]); off > 1e5 && !slices.Contains(f.Out, i) {
+					t.Errorf("%d slow steps: the line is %.0f ns off at position %.0f", n, off, x)
+				}
+			}
+		}
+	}
+}
+
+// On a coarse timer most times are equal. The others are not outliers as long as they are near.
+func TestCoarseTimesKeepTheirNeighbors(t *testing.T) {
+	var xs, ys []float64
+	for i := range 60 {
+		y := 2e6
+		switch {
+		case i < 6:
+			y = 9e6
+		case i%3 == 0:
+			y += 1024
+		}
+		xs, ys = append(xs, float64(i)), append(ys, y)
+	}
+	f := curves.FitLine(xs, ys)
+	if len(f.Out) != 6 || f.N != 54 || f.Significant() {
+		t.Errorf("%d excluded of %d, slope %.1f ± %.1f", len(f.Out), f.N, f.B, f.SE)
+	}
+}
+
 func TestLevelsOfTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var xs, ys []float64
@@ -233,13 +283,17 @@ func TestInsignificantSlopeHasNoOwner(t *testing.T) {
 			all := trace.Measured(c.ns(i) + int64(r.IntN(200)))
 			tr.Steps[i].GPU = &trace.GPU{SpanNS: all, BusyNS: all}
 		}
+		if c.level == "step" { // a route that ends at position 50, so its bytes shrink
+			norm := &tr.Forecast.Lines[0].Courses[1].Stretches
+			*norm = append(*norm, trace.Stretch{From: 50})
+		}
 		curves, err := curves.Of(context.Background(), analyze.NewIndex(tr), trace.AlongPosition, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		made := Table(curves)
 		said := made.Title[0].String()
-		if !strings.HasPrefix(said, c.says) || strings.Contains(said, "split") {
+		if !strings.HasPrefix(said, c.says) || strings.Contains(said, "of the slope") {
 			t.Errorf("%s: %s", c.name, said)
 		}
 		for row := range made.Rows {
@@ -313,6 +367,32 @@ func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
 		if got := made.Cell(row, made.Column("share")).Text; got != want {
 			t.Errorf("%s has a share of %q, want %q", c.Rows[row].Name, got, want)
 		}
+	}
+}
+
+// A change of level has its own text. The title does not call the time constant, and names no owner.
+func TestTitleReportsAChangeOfLevel(t *testing.T) {
+	tr := decoded(60, "step")
+	for i := range tr.Steps {
+		ns := int64(2e6 + 1000*(i%4))
+		if i < 20 {
+			ns += 4e6
+		}
+		tr.Steps[i].GPU.SpanNS = trace.Measured(ns)
+	}
+	c, err := curves.Of(context.Background(), analyze.NewIndex(tr), trace.AlongPosition, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := table.Title(Verdict(c)...).String()
+	for _, want := range []string{"level", "drop by 4.00 ms at position 20", "6.00 ms → 2.00 ms", "n 59"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s, want %s", said, want)
+		}
+	}
+	if n := len(c.Rows[0].Shifts); n != 1 || c.Rows[0].Shifts[0].At != 20 || c.Slope() != nil ||
+		len(c.Owners()) > 0 {
+		t.Errorf("shifts %+v, slope %+v, owners %d", c.Rows[0].Shifts, c.Slope(), len(c.Owners()))
 	}
 }
 

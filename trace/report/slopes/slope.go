@@ -247,7 +247,7 @@ func Verdict(c *curves.Curves) []table.Segment {
 		{Rank: 0, Text: says, Short: strings.Replace(says, " with position (", " (", 1)},
 		table.Say(1, "%s", rate(f)),
 	}
-	for _, part := range []table.Segment{ownerPart(c), restPart(c), overRoutes(c)} {
+	for _, part := range []table.Segment{levelPart(f), ownerPart(c), restPart(c), overRoutes(c)} {
 		if part.Text != "" {
 			parts = append(parts, part)
 		}
@@ -269,6 +269,19 @@ func Verdict(c *curves.Curves) []table.Segment {
 		parts = append(parts, table.Say(5, "%s excluded", table.Plural(c.Cold, "cold step")))
 	}
 	return parts
+}
+
+// levelPart describes a change of level that the fitted line contains.
+func levelPart(f *curves.Fit) table.Segment {
+	if f.Level == nil {
+		return table.Segment{}
+	}
+	change := "increase"
+	if f.Level.NS < 0 {
+		change = "drop"
+	}
+	by := fmt.Sprintf(" by %s at position %.0f", QuantityText(curves.Time, math.Abs(f.Level.NS)), f.Level.At)
+	return table.Segment{Text: "times " + change + by, Short: change + by}
 }
 
 // leftOut names the outlier steps that were excluded from the line fit.
@@ -396,6 +409,8 @@ func says(f *curves.Fit, drift float64) string {
 		return fmt.Sprintf("%s: too few to fit a slope", table.Plural(f.N, "step"))
 	case math.Abs(f.B) > 2*f.SE:
 		return fmt.Sprintf("slope not significant (%.1f σ; 3 needed)", math.Abs(f.B)/f.SE)
+	case f.Level != nil:
+		return "decode time changes level, no significant slope"
 	case (math.Abs(f.B)+3*f.SE)*moved < little:
 		return fmt.Sprintf("decode time is constant over positions %.0f–%.0f", f.First, f.Last)
 	}
