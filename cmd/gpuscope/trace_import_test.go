@@ -206,7 +206,7 @@ func TestLlamaCppLogIsJoinedWithAGGUFModel(t *testing.T) {
 		us   float64
 		rows int
 	}{
-		"q and o": {202.8, 32}, "k and v": {179.8, 32}, "gate and up": {385.9, 32}, "down": {189.9, 16},
+		"q and o": {202.8, 32}, "k and v": {179.8, 32}, "gate and up": {454.4, 48}, "down": {189.9, 16},
 		"head": {94.8, 1}, "norms": {197.7, 33}, "attention": {375.5, 64},
 	}
 	for _, row := range of.Rows {

@@ -85,7 +85,7 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 		for i := range s.Dispatches {
 			d := &s.Dispatches[i]
 			p := &x.Trace.Plans[d.Plan]
-			u := use{d.Plan, len(s.Tokens)}
+			u := use{d.Plan, TokensRead(s)}
 			if same = same && i < len(before) && before[i].id == p.Dispatch; same {
 				from.level = before[i].level
 			} else {
@@ -267,7 +267,7 @@ func (f *planning) launch(i int) Launch {
 	}
 	return Launch{
 		Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
-		Kernel: k, Tokens: len(f.s.Tokens), Runs: 1, Step: f.step, Level: f.level,
+		Kernel: k, Tokens: TokensRead(f.s), Runs: 1, Step: f.step, Level: f.level,
 		Waste: WasteOf(p, k), Gap: sd.Error, Least: p.Workgroups, Most: p.Workgroups,
 		bytes: float64(p.Bytes), flops: float64(p.FLOPs), streamed: f.streamed,
 	}

@@ -26,6 +26,9 @@ type Selection struct {
 	// is the name of the last step that Index.Routed excluded.
 	Rerouted     int
 	Like, Unlike string
+	// Apart is the number of steps that Reading excluded, and Tokens is how many tokens each of the others
+	// read, or 0 if they read different numbers.
+	Apart, Tokens int
 	// Which is the name of the only warm step, such as "s1", if the selection is a phase that also has cold
 	// steps. Otherwise it is empty. If the prompt was read in several chunks, Chunk says which one this step
 	// read: "chunk 2 of 2".
@@ -217,21 +220,57 @@ func stepNumber(s string) (int, error) {
 
 // Counted returns the name of the selection with the number of its steps, such as "decode n=26".
 func (s Selection) Counted() string {
-	if s.Rerouted > 0 {
-		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
+	if s.Rerouted+s.Apart > 0 {
+		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), s.All())
 	}
 	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
 }
 
 // Chosen reports whether the selection was made from several steps. Excluded steps count too.
-func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
+func (s Selection) Chosen() bool { return s.All() > 1 }
+
+// All returns the number of steps that the selection was made from, with the excluded ones.
+func (s Selection) All() int { return len(s.Steps) + s.Cold + s.Rerouted + s.Apart }
+
+// TokensRead returns the number of tokens that a step read. It is 0 if it is not known.
+func TokensRead(s *trace.Step) int {
+	if n := len(s.Tokens); n > 0 {
+		return n
+	}
+	return int(s.SymInts["seq"]) // profiles of other engines have the number without the tokens
+}
+
+// Reading removes the steps of s that read another number of tokens than every step of `as`, a selection of
+// another run: they have no counterpart there. `same` is false if this would remove all of them, and s then
+// stays whole.
+func (x *Index) Reading(s Selection, as *Index, of Selection) (out Selection, same bool) {
+	reads := func(x *Index, s Selection, n int) bool {
+		return slices.ContainsFunc(s.Steps, func(i int) bool { return TokensRead(&x.Trace.Steps[i]) == n })
+	}
+	known, kept := -1, make([]int, 0, len(s.Steps))
+	for _, step := range s.Steps {
+		if n := TokensRead(&x.Trace.Steps[step]); n == known || reads(as, of, n) {
+			kept, known = append(kept, step), n
+		}
+	}
+	if n := len(s.Steps) - len(kept); n > 0 && len(kept) > 0 {
+		s.Steps, s.Apart, s.Tokens = kept, n, TokensRead(&x.Trace.Steps[kept[0]])
+		if !slices.ContainsFunc(kept, func(i int) bool { return TokensRead(&x.Trace.Steps[i]) != s.Tokens }) {
+			return s, true
+		}
+		s.Tokens = 0
+	}
+	return s, len(kept) > 0
+}
 
 // Routed returns the options for a table that adds up several steps. It applies Index.Routed to the selection
-// and to the baseline.
+// and to the baseline. Before that it removes the
+// steps of the baseline whose number of tokens no selected step read.
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
-		o.Baseline = &Baseline{b.Index, b.Index.Routed(b.Selection), b.Default}
+		of, _ := b.Index.Reading(b.Selection, x, o.Selection)
+		o.Baseline = &Baseline{b.Index, b.Index.Routed(of), b.Default}
 	}
 	return o
 }
@@ -249,7 +288,7 @@ func (x *Index) Routed(s Selection) Selection {
 	like, unlike := map[int]int{}, -1 // like holds, for each number of tokens, the routes of the last step
 	kept := make([]int, 0, len(s.Steps))
 	for _, step := range slices.Backward(s.Steps) {
-		tokens := len(steps[step].Tokens)
+		tokens := TokensRead(&steps[step])
 		last, there := like[tokens]
 		if !there {
 			last = x.routes[step]

@@ -138,6 +138,9 @@ func (t *DispatchTable) baseParts() []table.Segment {
 		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
 	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index), t.baselineStep())
+	if t.Baseline.Index != t.Index {
+		parts = append(parts, table.Segment{Text: OtherTokens(t.Index, t.Selection, t.Baseline), Short: "other work"})
+	}
 	switch {
 	case t.Joined == join.ByOrder:
 		parts = append(parts, table.Segment{

@@ -15,6 +15,8 @@ import (
 func StepCount(s analyze.Selection) string {
 	n := len(s.Steps)
 	switch {
+	case s.Apart > 0:
+		return fmt.Sprintf("%s of %s: %s", table.Integer(n), table.Plural(s.All(), "step"), tokensText(s))
 	case s.Rerouted > 0:
 		kind := ""
 		if s.AllCold {
@@ -23,13 +25,38 @@ func StepCount(s analyze.Selection) string {
 			kind = "warm, "
 		}
 		return fmt.Sprintf("%s of %s: %ssame routes as %s", table.Integer(n),
-			table.Plural(n+s.Cold+s.Rerouted, "step"), kind, s.Like)
+			table.Plural(s.All(), "step"), kind, s.Like)
 	case s.AllCold:
 		return table.Plural(n, "cold step")
 	case s.Cold > 0:
 		return fmt.Sprintf("%s of %s", table.Plural(n, "warm step"), table.Integer(n+s.Cold))
 	}
 	return table.Plural(n, "step")
+}
+
+// tokensText says why analyze.Index.Reading excluded steps.
+func tokensText(s analyze.Selection) string {
+	if s.Tokens == 0 {
+		return "those that read as many tokens as the other side"
+	}
+	return "those that read " + table.Plural(s.Tokens, "token")
+}
+
+// OtherTokens warns of a baseline whose steps all read other numbers of tokens than the selected steps: the
+// times are then of different work. It is "" if some numbers are the same.
+func OtherTokens(x *analyze.Index, s analyze.Selection, b *analyze.Baseline) string {
+	if _, same := b.Index.Reading(b.Selection, x, s); same {
+		return ""
+	}
+	read := func(x *analyze.Index, s analyze.Selection) int {
+		return analyze.TokensRead(&x.Trace.Steps[s.Last()])
+	}
+	was := read(b.Index, b.Selection)
+	if was == 0 {
+		return "" // some formats do not state the number
+	}
+	return fmt.Sprintf("other work: steps of %s, the baseline's of %s",
+		table.Plural(read(x, s), "token"), table.Integer(was))
 }
 
 // SelectionText describes which steps are selected: "all 126 warm decode steps", "s30–s60: 31 steps".
@@ -45,9 +72,12 @@ func SelectionText(s analyze.Selection) string {
 		return s.Name + ": " + StepCount(s)
 	}
 	switch {
+	case s.Apart > 0:
+		return fmt.Sprintf("%s of %s %ssteps: %s", table.Integer(len(s.Steps)), table.Integer(s.All()), kind,
+			tokensText(s))
 	case s.Rerouted > 0:
 		return fmt.Sprintf("%s of %s %ssteps: same routes as %s", table.Integer(len(s.Steps)),
-			table.Integer(len(s.Steps)+s.Cold+s.Rerouted), kind, s.Like)
+			table.Integer(s.All()), kind, s.Like)
 	case one && s.Which != "":
 		return fmt.Sprintf("the one warm %sstep, %s", kind, strings.TrimPrefix(s.Called(), s.Name+" "))
 	case one:

@@ -328,8 +328,8 @@ func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 			t.Errorf("%s: %s against the same work", x.Name(l.ID), l.Delta.PlanDiff)
 		}
 	}
-	if len(d.Gone) == 0 {
-		t.Error("want removed dispatches: those of the baseline's decode that a prefill does not have")
+	if s := d.Baseline.Selection; len(d.Gone) > 0 || s.Apart != 4 || s.Tokens != 40 {
+		t.Errorf("%d are gone, baseline %+v; want only the other prompt of 40 tokens", len(d.Gone), s)
 	}
 }
 

@@ -16,9 +16,10 @@ type Side struct {
 	// Rows is the number of dispatches of the class in the last selected step that has dispatches of this
 	// class.
 	Rows int
-	// Time has the statistics of the GPU time of the class in ns: one sample for each step in which all
-	// dispatches of the class were timed.
-	Time analyze.Stats
+	// NS is the GPU time of the class in a step, in ns: the sum of the medians of its dispatches, as in the
+	// table of dispatches. Measured reports that all of these were timed.
+	NS       float64
+	Measured bool
 	// Joined lists how the rows of an imported profile were joined with the operators of the model. It is
 	// empty for a run of gpuscope.
 	Joined []trace.Joined
@@ -33,46 +34,44 @@ type Row struct {
 // DifferenceNS returns the time at the selection minus the time at the baseline, in ns. `known` is false if
 // one of the two times was not measured. The time of a class without dispatches is 0.
 func (r *Row) DifferenceNS() (ns float64, known bool) {
-	now, known1 := r.Now.median()
-	base, known2 := r.Base.median()
+	now, known1 := r.Now.time()
+	base, known2 := r.Base.time()
 	return now - base, known1 && known2
 }
 
 // Ratio returns the time at the selection divided by the time at the baseline.
 func (r *Row) Ratio() (ratio float64, known bool) {
-	now, known1 := r.Now.median()
-	base, known2 := r.Base.median()
+	now, known1 := r.Now.time()
+	base, known2 := r.Base.time()
 	if !known1 || !known2 || now <= 0 || base <= 0 {
 		return 0, false
 	}
 	return now / base, true
 }
 
-func (s *Side) median() (ns float64, known bool) {
-	if s.Rows == 0 {
-		return 0, true
-	}
-	return s.Time.Median, s.Time.Measured()
-}
+func (s *Side) time() (ns float64, known bool) { return s.NS, s.Measured || s.Rows == 0 }
 
 // Comparison has a row for each class of work that a selection or its baseline has, in the order of
 // workclass.Classes.
 type Comparison struct {
 	Rows  []Row
 	Total Row // of all classes; its class is ""
-	// Compared reports whether there is a baseline.
-	Compared bool
+	// Selection and Baseline are the compared steps: those of Options.Routed. Baseline is nil if there is no
+	// baseline.
+	Selection analyze.Selection
+	Baseline  *analyze.Baseline
 }
 
 // Of compares the classes of work of o.Selection with those of o.Baseline. o.Baseline may be nil.
 func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, error) {
+	o = o.Routed(x)
 	now, err := sides(ctx, x, o.Selection)
 	if err != nil {
 		return nil, err
 	}
-	c := &Comparison{Compared: o.Baseline != nil}
+	c := &Comparison{Selection: o.Selection, Baseline: o.Baseline}
 	base := map[workclass.Class]*Side{}
-	if c.Compared {
+	if c.Baseline != nil {
 		if base, err = sides(ctx, o.Baseline.Index, o.Baseline.Selection); err != nil {
 			return nil, err
 		}
@@ -101,50 +100,29 @@ const whole workclass.Class = ""
 
 // sides returns the Side of each class in the steps of a selection.
 func sides(ctx context.Context, x *analyze.Index, s analyze.Selection) (map[workclass.Class]*Side, error) {
-	t := x.Trace
-	of, all := workclass.Of(&t.Graph), map[workclass.Class]*Side{}
-	samples := map[workclass.Class][]float64{}
-	type sum struct {
-		ns       float64
-		rows     int
-		measured bool
+	launches, err := x.Launches(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	for _, step := range s.Steps {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		sums := map[workclass.Class]*sum{}
-		add := func(class workclass.Class, ns float64, measured bool) {
-			if sums[class] == nil {
-				sums[class] = &sum{measured: true}
+	of, all, last := workclass.Of(&x.Trace.Graph), map[workclass.Class]*Side{}, map[workclass.Class]int{}
+	for i := range launches { // those of the last step come first
+		l := &launches[i]
+		for _, c := range []workclass.Class{of[l.Op.ID], whole} {
+			if all[c] == nil {
+				all[c], last[c] = &Side{Measured: true}, l.Step
 			}
-			a := sums[class]
-			a.ns, a.rows, a.measured = a.ns+ns, a.rows+1, a.measured && measured
-		}
-		for i := range t.Steps[step].Dispatches {
-			d := &t.Steps[step].Dispatches[i]
-			dispatch := &t.Graph.Dispatches[t.Plans[d.Plan].Dispatch]
-			class := of[dispatch.Op]
-			ns, measured := analyze.MedianOf(d)
-			add(class, ns, measured)
-			add(whole, ns, measured)
-			for _, c := range []workclass.Class{class, whole} {
-				if all[c] == nil {
-					all[c] = &Side{}
-				}
-				if dispatch.Joined != "" && !slices.Contains(all[c].Joined, dispatch.Joined) {
-					all[c].Joined = append(all[c].Joined, dispatch.Joined)
-				}
+			a := all[c]
+			if l.Step == last[c] {
+				a.Rows++
 			}
-		}
-		for class, a := range sums {
-			if all[class].Rows = a.rows; a.measured {
-				samples[class] = append(samples[class], a.ns)
+			a.NS += l.Time.Median * float64(l.Runs) / float64(len(s.Steps))
+			a.Measured = a.Measured && l.Time.Measured()
+			if j := l.Dispatch.Joined; j != "" && !slices.Contains(a.Joined, j) {
+				a.Joined = append(a.Joined, j)
 			}
 		}
 	}
-	for class, side := range all {
-		side.Time = analyze.StatsOf(samples[class])
+	for _, side := range all {
 		slices.Sort(side.Joined)
 	}
 	return all, nil

@@ -1,11 +1,13 @@
 package classes
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/analyze/workclass"
 )
 
@@ -70,14 +72,14 @@ func TestClassesStandBesideThoseOfTheBaseline(t *testing.T) {
 	for _, r := range append(slices.Clone(c.Rows), c.Total) {
 		difference, known := r.DifferenceNS()
 		got = append(got, row{
-			r.Class, r.Now.Time.Median, r.Base.Time.Median, r.Now.Rows, r.Base.Rows, difference, known,
+			r.Class, r.Now.NS, r.Base.NS, r.Now.Rows, r.Base.Rows, difference, known,
 		})
 	}
 	want := []row{
 		{workclass.QO, 32000, 16000, 2, 1, 16000, true},
 		{workclass.KV, 5000, 0, 1, 0, 5000, true}, // the third step was not timed
 		{workclass.Norms, 0, 4000, 0, 1, -4000, true},
-		{"", 36000, 20000, 3, 2, 16000, true},
+		{"", 37000, 20000, 3, 2, 17000, true},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rows %+v, want %+v", got, want)
@@ -101,5 +103,97 @@ func TestUnmeasuredClassHasNoDifference(t *testing.T) {
 	}
 	if _, known := c.Rows[0].DifferenceNS(); known || c.Rows[0].Now.Rows != 1 {
 		t.Errorf("row %+v", c.Rows[0])
+	}
+}
+
+// A fused operator of ours is compared with several operators of the other engine, which are of several
+// classes. The table of classes and a diff must not count them differently.
+func TestADiffHasTheTimesOfTheTable(t *testing.T) {
+	mlp := func(role, kind string, parts ...string) trace.Op {
+		layer := 0
+		return trace.Op{Name: "layers.0.mlp." + role, Kind: kind, Layer: &layer, Block: "mlp", Parts: parts}
+	}
+	ours := ran([]trace.Op{
+		mlp("gate+up+silu_mul", "linear_f16", "layers.0.mlp.norm", "layers.0.mlp.gate", "layers.0.mlp.up",
+			"layers.0.mlp.silu_mul"),
+		mlp("down", "linear_f16"),
+	}, "", []int64{50, 20}, []int64{52, 24}, []int64{54, 20})
+	theirs := ran([]trace.Op{
+		mlp("norm", "rms_norm"), mlp("gate", "linear_f16"), mlp("up", "linear_f16"), mlp("silu_mul", "silu_mul"),
+		mlp("down", "linear_f16"),
+	}, trace.JoinedByTensor, []int64{3, 20, 21, 4, 30}, []int64{3, 22, 25, 4, 31}, []int64{4, 21, 21, 5, 32})
+	theirs.Trace.Engine = "llama.cpp"
+	c, err := Of(t.Context(), ours, analyze.Options{
+		Selection: all(t, ours), Baseline: &analyze.Baseline{Index: theirs, Selection: all(t, theirs)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := diff.Of(t.Context(), diff.Side{Index: theirs, Selection: all(t, theirs)},
+		diff.Side{Index: ours, Selection: all(t, ours)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type times struct {
+		now, base       float64
+		nows, baselines int
+	}
+	want, got := map[workclass.Class]times{}, map[workclass.Class]times{}
+	for _, r := range c.Rows {
+		want[r.Class] = times{r.Now.NS, r.Base.NS, r.Now.Rows, r.Base.Rows}
+	}
+	for _, g := range d.GroupsBy(diff.ByClass) {
+		got[workclass.Class(g.Name)] = times{g.Times.Now.NS, g.Times.Base.NS, g.Now, g.Base}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the diff has %v, the table %v", got, want)
+	}
+	if w := want[workclass.GateUp]; w != (times{52000, 46000, 1, 3}) || want[workclass.Norms].base != 3000 {
+		t.Errorf("the table has %v", want)
+	}
+	if d.Isolated.Now.NS != c.Total.Now.NS || d.Isolated.Base.NS != c.Total.Base.NS {
+		t.Errorf("the diff has %v in all, the table %+v", d.Isolated, c.Total)
+	}
+}
+
+// A prompt is compared with those prompts of the baseline that have as many tokens.
+func TestPromptsOfTheSameLengthAreCompared(t *testing.T) {
+	q := []trace.Op{op("q", "linear_f16")}
+	prompts := func(tokens ...int64) *analyze.Index {
+		times := make([][]int64, len(tokens))
+		for i, n := range tokens {
+			times[i] = []int64{n}
+		}
+		x := ran(q, trace.JoinedByShape, times...)
+		for i, n := range tokens {
+			x.Trace.Steps[i].Phase, x.Trace.Steps[i].SymInts = trace.Prefill, map[string]int64{"seq": n}
+		}
+		return analyze.NewIndex(x.Trace)
+	}
+	theirs := prompts(512, 512, 8, 8, 8)
+	for tokens, want := range map[int64]struct {
+		base         float64
+		apart, reads int
+	}{512: {512_000, 3, 512}, 8: {8000, 2, 8}, 3: {base: (2*512_000 + 3*8000) / 5.0}} {
+		ours := prompts(tokens)
+		c, err := Of(t.Context(), ours, analyze.Options{
+			Selection: ours.All(),
+			Baseline:  &analyze.Baseline{Index: theirs, Selection: theirs.Phase(trace.Prefill)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := diff.Of(t.Context(), diff.Side{Index: theirs, Selection: theirs.Phase(trace.Prefill)},
+			diff.Side{Index: ours, Selection: ours.All()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := c.Baseline.Selection
+		if c.Total.Base.NS != want.base || s.Apart != want.apart || s.Tokens != want.reads {
+			t.Errorf("%d tokens: %g ns, selection %+v", tokens, c.Total.Base.NS, s)
+		}
+		if s := d.Base.Selection; s.Apart != want.apart || s.Apart > 0 && d.Isolated.Base.NS != want.base {
+			t.Errorf("%d tokens: the diff has %g ns, selection %+v", tokens, d.Isolated.Base.NS, s)
+		}
 	}
 }

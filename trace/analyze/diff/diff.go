@@ -85,7 +85,7 @@ type Row struct {
 	Times Times
 }
 
-// By says what the rows of a group have in common.
+// By says what the dispatches of a group have in common.
 type By string
 
 // The groupings. Each dispatch is in one group of each grouping.
@@ -97,7 +97,8 @@ const (
 	ByLayer  By = "layer" // "layer 3"
 )
 
-// Group is a set of dispatches.
+// Group is a set of dispatches. The time of each side is that of the dispatches that are in the group on this
+// side. A fused dispatch may have another kernel and another class than the dispatches that it replaces.
 type Group struct {
 	By        By
 	Name      string
@@ -125,11 +126,15 @@ type Diff struct {
 	classes map[*analyze.Index][]workclass.Class // of the operators of each trace
 }
 
-// Of compares two selections. It returns ErrNoSteps if one of them is empty.
+// Of compares two selections. Steps whose number of tokens no step of the other side read are left out,
+// unless this would leave out all of them. Of returns ErrNoSteps if one of them is empty.
 func Of(ctx context.Context, base, now Side) (*Diff, error) {
 	if len(base.Selection.Steps) == 0 || len(now.Selection.Steps) == 0 {
 		return nil, ErrNoSteps
 	}
+	whole := base
+	base.Selection, _ = base.Index.Reading(base.Selection, now.Index, now.Selection)
+	now.Selection, _ = now.Index.Reading(now.Selection, whole.Index, whole.Selection)
 	d := &Diff{
 		Base: base, Now: now, BaseRows: timedSteps(base), NowRows: timedSteps(now),
 		SameEngine: base.Index.Trace.Engine == now.Index.Trace.Engine,
@@ -276,12 +281,24 @@ func (t *Time) withError(sorted []int64, weight float64) {
 	}
 }
 
+// apart returns the name of a dispatch's group in the groupings in which each side has its own. In all other
+// groupings it returns "".
+func (d *Diff) apart(by By, x *analyze.Index, l *analyze.Launch) string {
+	switch by {
+	case ByKernel:
+		return trace.OwnKernel(l.Plan.Kernel)
+	case ByClass:
+		return string(d.class(x, l))
+	}
+	return ""
+}
+
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
 // group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. In
-// the grouping by kernel, however, the time on each side belongs to the kernel that ran on that side, so a
-// row can belong to several groups.
+// the groupings by kernel and by class, however, the time on each side belongs to the kernel or the class of
+// the dispatch that ran on that side, so a row can belong to several groups.
 func (d *Diff) group() {
 	type key struct {
 		by   By
@@ -304,16 +321,18 @@ func (d *Diff) group() {
 	}
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		if r.Now != nil {
-			at(ByKernel, trace.OwnKernel(r.Now.Plan.Kernel), i).Now++
+		for _, l := range r.now() {
+			at(ByKernel, d.apart(ByKernel, d.Now.Index, l), i).Now++
+			at(ByClass, d.apart(ByClass, d.Now.Index, l), i).Now++
 		}
 		for _, l := range r.Base {
-			at(ByKernel, trace.OwnKernel(l.Plan.Kernel), i).Base++
+			at(ByKernel, d.apart(ByKernel, d.Base.Index, l), i).Base++
+			at(ByClass, d.apart(ByClass, d.Base.Index, l), i).Base++
 		}
 		for _, in := range []struct {
 			by   By
 			name string
-		}{{ByOp, r.Place}, {ByKind, r.Kind}, {ByClass, string(r.Class)}, {ByLayer, r.Layer}} {
+		}{{ByOp, r.Place}, {ByKind, r.Kind}, {ByLayer, r.Layer}} {
 			if in.name != "" {
 				g := at(in.by, in.name, i)
 				g.Now, g.Base = g.Now+len(r.now()), g.Base+len(r.Base)
@@ -325,16 +344,17 @@ func (d *Diff) group() {
 
 // members returns the dispatches of a group.
 func (d *Diff) members(g *Group) (m members) {
-	is := func(l *analyze.Launch) bool {
-		return g.By != ByKernel || trace.OwnKernel(l.Plan.Kernel) == g.Name
+	is := func(x *analyze.Index, l *analyze.Launch) bool {
+		name := d.apart(g.By, x, l)
+		return name == "" || name == g.Name
 	}
 	for _, i := range g.Rows {
 		r := &d.Rows[i]
-		if r.Now != nil && is(r.Now) {
+		if r.Now != nil && is(d.Now.Index, r.Now) {
 			m.now = append(m.now, r.Now)
 		}
 		for _, l := range r.Base {
-			if is(l) {
+			if is(d.Base.Index, l) {
 				m.base = append(m.base, l)
 			}
 		}

@@ -66,6 +66,9 @@ func (d *Diff) addTotals() {
 		if len(base.Steps) == 0 || len(now.Steps) == 0 {
 			return
 		}
+		whole := base
+		base, _ = d.Base.Index.Reading(base, d.Now.Index, now)
+		now, _ = d.Now.Index.Reading(now, d.Base.Index, whole)
 		for _, m := range []Measure{Wall, Span} {
 			t, ok := d.total(scope, m, base, now)
 			if !ok || t.Why != "" || min(t.Times.Base.N, t.Times.Now.N) < trace.FewestWithin {
@@ -185,7 +188,7 @@ func wholeOf(x *analyze.Index, s analyze.Selection, of Measure) (t Time, tokens 
 		value, measured := ns.NS()
 		e, known := off.NS()
 		if measured && known && value > 0 {
-			return Time{float64(value), w.N, true, float64(e), true}, len(at.Tokens), true
+			return Time{float64(value), w.N, true, float64(e), true}, analyze.TokensRead(at), true
 		}
 	}
 	return Time{}, 0, false
@@ -234,9 +237,9 @@ func timesOf(x *analyze.Index, steps []int, of Measure) (t Time, s noise.Series)
 
 // tokensOf returns the number of tokens that each of the steps read, or 0 if it is not the same for all.
 func tokensOf(x *analyze.Index, steps []int) int {
-	n := len(x.Trace.Steps[steps[0]].Tokens)
+	n := analyze.TokensRead(&x.Trace.Steps[steps[0]])
 	for _, step := range steps {
-		if len(x.Trace.Steps[step].Tokens) != n {
+		if analyze.TokensRead(&x.Trace.Steps[step]) != n {
 			return 0
 		}
 	}

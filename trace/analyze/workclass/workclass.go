@@ -17,18 +17,18 @@ type Class string
 // and gate and up. A profile that states only shapes cannot tell them apart, so they share a class.
 const (
 	Embedding Class = "embedding"
-	QO        Class = "q and o"    // query and output projection of attention
-	KV        Class = "k and v"    // key and value projection
-	QKV       Class = "q, k and v" // one matrix with all three projections
-	Attention Class = "attention"  // with RoPE and the writes of the KV cache
-	GateUp    Class = "gate and up"
+	QO        Class = "q and o"     // query and output projection of attention
+	KV        Class = "k and v"     // key and value projection
+	QKV       Class = "q, k and v"  // one matrix with all three projections
+	Attention Class = "attention"   // with RoPE and the writes of the KV cache
+	GateUp    Class = "gate and up" // with the gated activation, such as SwiGLU
 	Down      Class = "down"
 	Experts   Class = "experts" // matrices of a mixture of experts, shared experts too
 	Router    Class = "router"  // the choice of the experts
 	Recurrent Class = "recurrent"
 	Norms     Class = "norms"
 	Head      Class = "head"  // the matrix of the logits
-	Other     Class = "other" // additions, activations, copies, sampling
+	Other     Class = "other" // additions, other activations, copies, sampling
 )
 
 // Classes lists all classes in the order in which tables show them, which is about the order in which a step
@@ -45,7 +45,34 @@ func Of(g *trace.Graph) []Class {
 		classes[i] = OfOp(&g.Ops[i])
 	}
 	inOrder(g, classes)
+	withExperts(g, classes)
 	return classes
+}
+
+// withExperts classifies the gated activation of a layer that has experts and no other gate and up matrices:
+// it belongs to the experts.
+func withExperts(g *trace.Graph, classes []Class) {
+	has := map[int]map[Class]bool{} // by layer, the classes of its matrices
+	each := func(do func(i, layer int, activation bool)) {
+		for i := range g.Ops {
+			if o := &g.Ops[i]; o.Layer != nil {
+				do(i, *o.Layer, ofKind(strings.ToLower(o.Kind)) == GateUp)
+			}
+		}
+	}
+	each(func(i, layer int, activation bool) {
+		if has[layer] == nil {
+			has[layer] = map[Class]bool{}
+		}
+		if !activation {
+			has[layer][classes[i]] = true
+		}
+	})
+	each(func(i, layer int, activation bool) {
+		if activation && has[layer][Experts] && !has[layer][GateUp] {
+			classes[i] = Experts
+		}
+	})
 }
 
 // OfOp returns the class of an operator, judged by its name and its kind. It is Other for a matrix whose name
@@ -61,7 +88,11 @@ func OfOp(o *trace.Op) Class {
 	case strings.HasPrefix(kind, "linear"), strings.HasPrefix(kind, "mul_mat"):
 		return ofMatrix(o)
 	}
-	return ofKind(kind)
+	c := ofKind(kind)
+	if c == GateUp {
+		return ofRole(o.Block, "gate", true) // an activation of experts belongs to them
+	}
+	return c
 }
 
 // ofMatrix returns the class of a product with a matrix. A fused operator has the first class of its parts.
@@ -129,6 +160,9 @@ var kindClasses = []struct {
 	{"delta_net", Recurrent},
 	{"rwkv", Recurrent},
 	{"norm", Norms},
+	{"silu_mul", GateUp},
+	{"gelu_mul", GateUp},
+	{"glu", GateUp},
 	{"sdpa", Attention},
 	{"rotary", Attention},
 	{"rope", Attention},

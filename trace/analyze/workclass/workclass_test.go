@@ -33,7 +33,11 @@ func TestNamesOfOperatorsTellTheirClass(t *testing.T) {
 			Name: "layers.3.mlp.gate+up+silu_mul", Kind: "linear_q4_0", Layer: &layer, Block: "mlp",
 			Parts: []string{"layers.3.mlp.gate", "layers.3.mlp.up", "layers.3.mlp.silu_mul"},
 		}, GateUp},
-		{trace.Op{Name: "layers.3.mlp.silu_mul", Kind: "silu_mul", Layer: &layer, Block: "mlp"}, Other},
+		{trace.Op{Name: "layers.3.mlp.silu_mul", Kind: "silu_mul", Layer: &layer, Block: "mlp"}, GateUp},
+		{
+			trace.Op{Name: "layers.3.shared.silu_mul", Kind: "silu_mul", Layer: &layer, Block: "shared"},
+			Experts,
+		},
 		{trace.Op{
 			Name: "layers.3.mlp.down+add", Kind: "linear_q4_0", Layer: &layer, Block: "mlp",
 			Parts: []string{"layers.3.mlp.down", "layers.3.mlp.add"},
@@ -53,11 +57,24 @@ func TestNamesOfOperatorsTellTheirClass(t *testing.T) {
 		{trace.Op{Name: "argmax", Kind: "argmax"}, Other},
 		{trace.Op{Name: "MUL_MAT q4_0 m=2048 k=2048", Kind: "MUL_MAT", Class: string(QO)}, QO},
 		{trace.Op{Name: "FLASH_ATTN_EXT", Kind: "FLASH_ATTN_EXT"}, Attention},
-		{trace.Op{Name: "GLU", Kind: "GLU"}, Other},
+		{trace.Op{Name: "GLU", Kind: "GLU"}, GateUp},
 	} {
 		if got := OfOp(&c.op); got != c.want {
 			t.Errorf("%s: %s, want %s", c.op.Name, got, c.want)
 		}
+	}
+}
+
+func TestActivationOfExpertsBelongsToThem(t *testing.T) {
+	dense, sparse := 0, 1
+	g := &trace.Graph{Ops: []trace.Op{
+		{Name: "layers.0.mlp.gate", Kind: "linear_f16", Layer: &dense, Block: "mlp"},
+		{Name: "layers.0.mlp.silu_mul", Kind: "silu_mul", Layer: &dense, Block: "mlp"},
+		{Name: "layers.1.mlp.gate", Kind: "linear_experts_q4_0", Layer: &sparse, Block: "mlp"},
+		{Name: "layers.1.mlp.silu_mul", Kind: "silu_mul", Layer: &sparse, Block: "mlp"},
+	}}
+	if got := Of(g); !slices.Equal(got, []Class{GateUp, GateUp, Experts, Experts}) {
+		t.Errorf("classes %v", got)
 	}
 }
 

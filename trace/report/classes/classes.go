@@ -23,13 +23,13 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			return Table(x, o, c), nil
+			return Table(x, c), nil
 		},
 	})
 }
 
 // Table returns the table of a comparison. Its last row is the sum of all classes.
-func Table(x *analyze.Index, o analyze.Options, c *classes.Comparison) *table.Table {
+func Table(x *analyze.Index, c *classes.Comparison) *table.Table {
 	rows := append([]classes.Row(nil), c.Rows...)
 	rows = append(rows, c.Total)
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
@@ -38,27 +38,27 @@ func Table(x *analyze.Index, o analyze.Options, c *classes.Comparison) *table.Ta
 			switch s := of(r); {
 			case s.Rows == 0:
 				return table.Cell{}
-			case !s.Time.Measured():
+			case !s.Measured:
 				return table.Missing()
 			default:
-				return table.Microseconds(s.Time.Median/1e3, decimals)
+				return table.Microseconds(s.NS/1e3, decimals)
 			}
 		}
 	}
 	now := func(r *classes.Row) *classes.Side { return &r.Now }
 	base := func(r *classes.Row) *classes.Side { return &r.Base }
 	width := 80
-	if !c.Compared {
+	if c.Baseline == nil {
 		width = table.Unseen
 	}
 	of := table.ColumnsOf(rows)
 	t := table.New("classes", []table.Column{
 		of.Text(80, "class", "class of work", "operators that do the same kind of work in every engine",
 			func(r *classes.Row) string { return cmp.Or(string(r.Class), "all") }),
-		of.Cell(80, table.Measured, "us", "total", "us", "GPU time in a step, in µs; median of the selected steps",
+		of.Cell(80, table.Measured, "us", "total", "us", "GPU time in a step, in µs: the sum of the medians of the dispatches",
 			time(now)),
 		of.Cell(width, table.Measured, "base_us", "total baseline", "us",
-			"GPU time in a step of the baseline; median of its steps", time(base)),
+			"GPU time in a step of the baseline, computed in the same way", time(base)),
 		of.Cell(width, table.Measured, "difference_us", "difference µs", "us",
 			"time minus the time of the baseline; above 0 the baseline is faster",
 			func(r *classes.Row) table.Cell {
@@ -86,7 +86,7 @@ func Table(x *analyze.Index, o analyze.Options, c *classes.Comparison) *table.Ta
 			"how rows of an imported profile were matched with operators of the model: by tensor name, operator id, "+
 				"operation and shape, or order", joined),
 	}, table.Flat(len(rows), func(row int) string { return cmp.Or(string(rows[row].Class), "all") }))
-	t.Title = append(t.Title, table.Title(table.Segment{Text: title(x, o)}))
+	t.Title = append(t.Title, table.Title(table.Segment{Text: title(x, c)}))
 	return t
 }
 
@@ -106,12 +106,23 @@ func joined(r *classes.Row) string {
 }
 
 // title says which steps are compared with which.
-func title(x *analyze.Index, o analyze.Options) string {
-	text := fmt.Sprintf("%s, %s", engine(x.Trace), o.Selection.Name)
-	if b := o.Baseline; b != nil {
-		text += fmt.Sprintf(" · baseline %s, %s", engine(b.Index.Trace), b.Selection.Name)
+func title(x *analyze.Index, c *classes.Comparison) string {
+	text := fmt.Sprintf("%s, %s", engine(x.Trace), stepsOf(c.Selection))
+	if b := c.Baseline; b != nil {
+		text += fmt.Sprintf(" · baseline %s, %s", engine(b.Index.Trace), stepsOf(b.Selection))
+		if other := report.OtherTokens(x, c.Selection, b); other != "" {
+			text += " · " + other
+		}
 	}
 	return text
+}
+
+// stepsOf names the selected steps, with their number if some are left out.
+func stepsOf(s analyze.Selection) string {
+	if s.Rerouted+s.Apart > 0 {
+		return report.SelectionText(s)
+	}
+	return s.Name
 }
 
 func engine(t *trace.Trace) string { return cmp.Or(t.Engine, t.Producer.Name, "unknown engine") }

@@ -294,6 +294,10 @@ func Sentences(d *diff.Diff) []string {
 		Outcome(d)[0],
 		Headline(d), planSentence(d),
 	}
+	b := &analyze.Baseline{Index: d.Base.Index, Selection: d.Base.Selection}
+	if other := report.OtherTokens(d.Now.Index, d.Now.Selection, b); other != "" {
+		list = append(list, "A and B are of "+other)
+	}
 	if other := report.OtherTrace(d.Now.Index, d.Base.Index).Text; other != "" {
 		list = append(list, "A is of "+other)
 	}
