@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/rates"
@@ -106,6 +108,31 @@ func TestTallyHasTheTimesOfRepeats(t *testing.T) {
 	}
 	if got := y.Profile(x); !reflect.DeepEqual(got.Kernels, want.Kernels) {
 		t.Errorf("kernels %+v\nwant %+v", got.Kernels, want.Kernels)
+	}
+}
+
+// The overhead of timing is measured by repeating one step. Its line names this step and the repeats, because
+// the times can differ from the median of the run's timed steps.
+func TestOverheadOfTimingNamesItsStep(t *testing.T) {
+	tr := tracetest.Run(3, 40, 1)
+	step := 2
+	tr.Observer = &trace.Observer{
+		Step: &step, N: 8, UntimedNS: trace.Measured(2_790_000), UntimedOff: trace.Measured(100_000),
+		TimedNS: trace.Measured(9_300_000),
+	}
+	p, err := rates.Of(ctx, analyze.NewIndex(tr), analyze.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := phases.Lines(p)
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "9.30") })
+	if at < 0 || !wordingtest.Mentions(errors.New(lines[at]), "s2 2.79 9.30 233 8") {
+		t.Errorf("want 2.79 ms and 9.30 ms of 8 repeats of s2: %q", lines)
+	}
+	decode := &p.Rates[slices.IndexFunc(p.Rates, func(r rates.Rate) bool { return r.Phase == trace.Decode })]
+	if median := fmt.Sprintf("%.2f", float64(decode.MedianNS)/1e6); median == "9.30" ||
+		!strings.Contains(strings.Join(lines[:at], "\n"), median) {
+		t.Errorf("the decode line has no median of %s ms: %q", median, lines)
 	}
 }
 

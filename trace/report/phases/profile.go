@@ -38,14 +38,18 @@ func Lines(p *rates.Profile) []string {
 	return slices.Concat(lines, notes(p), costSteps(p))
 }
 
-// observed names the steps whose overhead of timing was measured.
+// observed names the step that was repeated to measure the overhead of timing. Its times can differ from the
+// medians of the steps of the run.
 func observed(p *rates.Profile) string {
-	for i := range p.Rates {
-		if p.Rates[i].Phase == trace.Execute {
-			return "an execution"
-		}
+	is := func(r rates.Rate) bool { return r.Phase == trace.Execute }
+	what, step := "decode step", p.Trace.Observer.Step
+	if slices.ContainsFunc(p.Rates, is) {
+		what = "execution"
 	}
-	return "a decode step"
+	if step == nil {
+		return "a repeated " + what
+	}
+	return fmt.Sprintf("%s s%d", what, *step)
 }
 
 func line(r *rates.Rate) string {

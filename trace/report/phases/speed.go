@@ -121,8 +121,8 @@ func notes(p *rates.Profile) (lines []string) {
 		more = "no significant difference"
 	}
 	return append(lines, fmt.Sprintf(
-		"timing overhead: %s takes %s untimed and %s timed (%s, medians of %d)", observed(p),
-		report.Millis(o.UntimedNS), report.Millis(o.TimedNS), more, o.N))
+		"timing overhead: %s takes %s untimed and %s timed (%s, medians of %s)", observed(p),
+		report.Millis(o.UntimedNS), report.Millis(o.TimedNS), more, table.Plural(o.N, "repeat")))
 }
 
 // costSteps says in which steps the costs of the kernels were measured.
