@@ -40,8 +40,8 @@ func TestRatesSayTheMode(t *testing.T) {
 	}
 	said := phases.Lines(p)[1:]
 	wanted := []string{
-		"decode: 3 tokens in 3 steps · 125.0 tokens/s, stepped · timing step · mean 8.00 ms a step, median 8.00 (8.00–8.00)",
-		"decode: 5 tokens in 5 steps · 357.1 tokens/s, pipelined · timing step · mean 2.80 ms a step, median 2.00 (2.00–6.00)",
+		"decode: 3 tokens in 3 steps · mean 125.0 tokens/s, stepped · timing step · mean 8.00 ms a step, median 8.00 (8.00–8.00)",
+		"decode: 5 tokens in 5 steps · mean 357.1 tokens/s, pipelined · timing step · mean 2.80 ms a step, median 2.00 (2.00–6.00)",
 	}
 	if d := cmp.Diff(wanted, said[:2]); d != "" {
 		t.Error(d)

@@ -469,8 +469,29 @@ func TestProfileAndPaceSayOneRate(t *testing.T) {
 	}
 	for name, p := range map[string]*rates.Profile{"trace": profile(tr), "tally": y.Profile(x)} {
 		lines := strings.Join(phases.Lines(p), "\n")
-		if !strings.Contains(lines, " with timing on, "+rate[1]+" untimed, stepped · timing dispatch") {
+		want := " with timing on, median " + rate[1] + " untimed, stepped · timing dispatch"
+		if !strings.Contains(lines, want) {
 			t.Errorf("%s: %s\nwant %s tokens/s untimed", name, lines, rate[1])
+		}
+	}
+}
+
+// A rate of several steps is that of their mean, and says so. The median of the steps has another rate.
+func TestProfileLabelsTheRateOfTheMean(t *testing.T) {
+	for n, want := range map[int]string{1: "· 100.0 tokens/s", 4: "· mean 40.0 tokens/s"} {
+		tr := tracetest.Run(1, slices.Repeat([]int{1}, n)...)
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			s.Phase, s.Cold, s.CPU.TotalNS = trace.Decode, false, us(10_000)
+			if i == 3 {
+				s.CPU.TotalNS = us(70_000)
+			}
+		}
+		tr.Observer = nil
+		p := profile(tr)
+		if lines := strings.Join(phases.Lines(p), "\n"); !strings.Contains(lines, want) ||
+			p.Rates[0].MedianNS != 10_000_000 {
+			t.Errorf("%d steps, median %d ns: %s, want %s", n, p.Rates[0].MedianNS, lines, want)
 		}
 	}
 }

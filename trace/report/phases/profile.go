@@ -65,18 +65,21 @@ func line(r *rates.Rate) string {
 	parts := []string{what}
 	if r.TokensPerS > 0 {
 		rate := fmt.Sprintf("%.1f tokens/s", r.TokensPerS)
+		if r.Timed > 1 { // untimed rates, and the rates of the headline, are of the median
+			rate = "mean " + rate
+		}
 		if r.Timing.InDetail() {
 			rate += " with timing on"
 		}
 		if r.Untimed > 0 {
-			rate += fmt.Sprintf(", %s untimed", report.TokensPerS(r.Untimed))
+			rate += fmt.Sprintf(", median %s untimed", report.TokensPerS(r.Untimed))
 		}
 		parts = append(parts, rate+", "+r.Mode)
 	}
 	parts = append(parts, "timing "+string(r.Timing))
 	if r.Timed > 0 {
 		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
-		if r.Timed > 1 { // the rate is that of the mean, but the headline and the Step view use the median
+		if r.Timed > 1 {
 			mean = fmt.Sprintf("mean %s, median %.2f (%.2f–%.2f)", mean, float64(r.MedianNS)/1e6,
 				float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
 		}
