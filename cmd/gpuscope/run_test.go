@@ -51,7 +51,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	}
 	for _, line := range []string{
 		"Llama-3.2-1B-Q4_0.gguf on NVIDIA H200 (vulkan, discrete",
-		"a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
+		"decode step s5 takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
 	} {
 		if !strings.Contains(profile, line) {
 			t.Errorf("the profile does not contain %q:\n%s", line, profile)
