@@ -136,8 +136,12 @@ func TestUnfinishedRecordingHasANameAndOpens(t *testing.T) {
 		if opens(t, w.Partial()); !trace.IsTrace(w.Partial()) {
 			t.Errorf("%s is not recognized as a trace", w.Partial())
 		}
-		// A second recording does not touch the file of the first one.
+		// A second recording does not touch the file of the first one. It can say so.
 		second := recording(t, filepath.Join(dir, name))
+		if w.Occupied() != "" || second.Occupied() != w.Partial() || second.Partial() != w.Partial()+"-2" {
+			t.Errorf("recorded to %s and %s, occupied %q and %q", w.Partial(), second.Partial(), w.Occupied(),
+				second.Occupied())
+		}
 		if err := second.Close(); err != nil {
 			t.Fatal(err)
 		}

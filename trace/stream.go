@@ -273,6 +273,16 @@ func (w *StreamWriter) Begin(head *Trace) error {
 // written to a pipe.
 func (w *StreamWriter) Partial() string { return w.partial }
 
+// Occupied returns the usual name of the partial file if another file has it already, for example the
+// recording of a run that was killed. The name that Partial returns then also has a number. Occupied returns
+// "" if the usual name was free.
+func (w *StreamWriter) Occupied() string {
+	if usual := w.lines.target + partialSuffix; w.partial != "" && w.partial != usual {
+		return usual
+	}
+	return ""
+}
+
 // Expire sets a deadline for writes to a pipe. A write fails if the reader of the pipe has not taken it by
 // then, so that a run that must end does not wait for the reader.
 func (w *StreamWriter) Expire(t time.Time) { w.lines.expire(t) }

@@ -104,6 +104,7 @@ func (p *program) record(ctx context.Context, path string, o record.Options) (*r
 	case err != nil:
 		return nil, err
 	}
+	file.Warn(p.Stderr)
 	if name := file.Partial(); name != "" {
 		p.unfinished.Store(&name)
 	}

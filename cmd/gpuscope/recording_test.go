@@ -61,14 +61,19 @@ func TestSignalsFinishARecording(t *testing.T) {
 }
 
 // If a run does not end after a signal, a second signal ends it and prints where the recording is. After a
-// kill the recording is also there.
+// kill the recording is also there. An older recording is kept, and the run names its own file at the start.
 func TestRecordingOfAKilledRunIsFound(t *testing.T) {
 	t.Parallel()
 	for _, signals := range [][]syscall.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGTERM}} {
 		path := filepath.Join(t.TempDir(), "run.json")
+		old := path + ".partial"
+		if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		partial := path + ".partial-2"
 		cmd, stderr := startRecording(t, "deaf", path)
 		for { // a step's text is printed before the step is recorded
-			if got, err := trace.ReadFile(path + ".partial"); err == nil && len(got.Steps) == 1 {
+			if got, err := trace.ReadFile(partial); err == nil && len(got.Steps) == 1 {
 				break
 			}
 			time.Sleep(time.Millisecond)
@@ -85,11 +90,14 @@ func TestRecordingOfAKilledRunIsFound(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		if partial := path + ".partial"; len(signals) > 1 && !strings.Contains(stderr.String(), partial) {
-			t.Errorf("stderr %q does not name %s", stderr, partial)
+		if n := strings.Count(stderr.String(), partial); n != len(signals) { // at the start, and at the end
+			t.Errorf("stderr %q names %s %d times, want %d", stderr, partial, n, len(signals))
 		}
-		got, err := trace.ReadFile(path + ".partial")
-		if err != nil || len(got.Steps) != 1 || !trace.IsTrace(path+".partial") {
+		if kept, err := os.ReadFile(old); err != nil || string(kept) != "old" {
+			t.Errorf("%s was changed to %q: %v", old, kept, err)
+		}
+		got, err := trace.ReadFile(partial)
+		if err != nil || len(got.Steps) != 1 || !trace.IsTrace(partial) {
 			t.Errorf("the recording does not open: %v", err)
 		}
 	}

@@ -9,6 +9,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -140,6 +141,15 @@ func (f *File) Partial() string {
 		return ""
 	}
 	return f.out.Partial()
+}
+
+// Warn names the file of the recording in a line on w if it does not have the usual name, because the
+// recording of another run has it.
+func (f *File) Warn(w io.Writer) {
+	if usual, name := f.out.Occupied(), f.Partial(); usual != "" && name != "" {
+		fmt.Fprintf(w, "warn: %s is from another run: this run is recorded to %s until it ends\n",
+			printable.Short(usual, 160), printable.Short(name, 160))
+	}
 }
 
 // Expire sets a deadline for writes to a pipe (see trace.StreamWriter.Expire).
