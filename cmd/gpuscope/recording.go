@@ -36,8 +36,7 @@ func (f *recordingFlags) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&f.steps, "steps", "",
 		"with --trace, record only the steps in the range `FROM:TO`, such as 10:50, 10: or :50, or one step, such as 10")
 	flags.StringVar(&f.limit, "trace-limit", "",
-		"with --trace, keep only the newest steps that fit into `SIZE` of memory with their plans, such as 64MB, and write them when the run ends "+
-			"(default: write each step when it ends)")
+		"with --trace, keep only the newest steps that fit into `SIZE` of memory with their plans, such as 64MB (at least 1MiB), and write them when the run ends (default: write each step when it ends)")
 	flags.BoolVar(&f.options.NoText, noText, false,
 		"with --trace, leave the prompt, the generated text and all token ids out of the trace")
 }

@@ -157,7 +157,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	flags.BoolVar(&r.screen.Plain, "plain", false,
 		"do not use the full screen: print one line per event, and read one command per line (automatic if TERM=dumb)")
 	flags.StringVar(&r.limit, "trace-limit", "",
-		"keep the newest steps within `SIZE` of memory, such as 64MB (default 256MiB)")
+		"keep the newest steps within `SIZE` of memory, such as 64MB, at least 1MiB (default 256MiB)")
 	flags.BoolVar(&r.screen.NoText, noText, false,
 		"leave the prompt, the generated text and all token ids out of exported traces")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
