@@ -104,18 +104,19 @@ func (sel *selection) scopeWords() (words, short string) {
 	switch {
 	case sel.speaks().of == thisStep:
 		return scopes[thisStep].name, s.Short()
-	case s.Rerouted > 0:
+	case s.Rerouted+s.Apart > 0:
 		return report.SelectionText(s), s.Counted()
 	}
 	return report.SelectionText(s), s.Short()
 }
 
 // tabled returns the selected steps that the current view uses. If the view sums times over several steps,
-// it uses those selected steps whose routes are the same as in the last selected step.
+// it uses those selected steps whose routes are the same as in the last selected step, and which read as many
+// tokens as steps of the baseline.
 func (sel *selection) tabled() analyze.Selection {
 	s := sel.speaks().scope
 	if sel.view().Takes() == report.AnySteps {
-		s = sel.index.Routed(s)
+		s = analyze.Options{Selection: s, Baseline: sel.compared(s)}.Routed(sel.index).Selection
 	}
 	return s
 }

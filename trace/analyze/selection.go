@@ -26,8 +26,7 @@ type Selection struct {
 	// is the name of the last step that Index.Routed excluded.
 	Rerouted     int
 	Like, Unlike string
-	// Apart is the number of steps that Reading excluded, and Tokens is how many tokens each of the others
-	// read, or 0 if they read different numbers.
+	// SameTokens excluded a number of steps, Apart. Each of the others read a number of tokens, Tokens.
 	Apart, Tokens int
 	// Which is the name of the only warm step, such as "s1", if the selection is a phase that also has cold
 	// steps. Otherwise it is empty. If the prompt was read in several chunks, Chunk says which one this step
@@ -234,44 +233,63 @@ func (s Selection) All() int { return len(s.Steps) + s.Cold + s.Rerouted + s.Apa
 
 // TokensRead returns the number of tokens that a step read. It is 0 if it is not known.
 func TokensRead(s *trace.Step) int {
-	if n := len(s.Tokens); n > 0 {
-		return n
-	}
-	return int(s.SymInts["seq"]) // profiles of other engines have the number without the tokens
+	return cmp.Or(len(s.Tokens), int(s.SymInts["seq"])) // a profile of another engine has only the number
 }
 
-// Reading removes the steps of s that read another number of tokens than every step of `as`, a selection of
-// another run: they have no counterpart there. `same` is false if this would remove all of them, and s then
-// stays whole.
-func (x *Index) Reading(s Selection, as *Index, of Selection) (out Selection, same bool) {
-	reads := func(x *Index, s Selection, n int) bool {
-		return slices.ContainsFunc(s.Steps, func(i int) bool { return TokensRead(&x.Trace.Steps[i]) == n })
+// SameTokens narrows a selection and its baseline to steps that read one number of tokens, because times of
+// different work cannot be added or compared: the number that most of the selected steps read, of those that
+// the baseline has too. If it has none, each side keeps the steps that read as many as its last step.
+func SameTokens(x *Index, s Selection, base *Index, b Selection) (Selection, Selection) {
+	now, was := x.tokenCounts(s), base.tokenCounts(b)
+	if len(now) <= 1 && len(was) <= 1 { // the usual case
+		return s, b
 	}
-	known, kept := -1, make([]int, 0, len(s.Steps))
+	if n := mostFrequent(now, was); n >= 0 {
+		return x.reading(s, n), base.reading(b, n)
+	}
+	last := func(x *Index, s Selection) int { return TokensRead(&x.Trace.Steps[s.Last()]) }
+	return x.reading(s, last(x, s)), base.reading(b, last(base, b))
+}
+
+// tokenCounts returns, for each number of tokens, how many steps read it.
+func (x *Index) tokenCounts(s Selection) map[int]int {
+	counts := make(map[int]int, 1)
 	for _, step := range s.Steps {
-		if n := TokensRead(&x.Trace.Steps[step]); n == known || reads(as, of, n) {
-			kept, known = append(kept, step), n
+		counts[TokensRead(&x.Trace.Steps[step])]++
+	}
+	return counts
+}
+
+// mostFrequent returns the number with the largest count, of those that `also` has, or -1 if it has none.
+func mostFrequent(counts, also map[int]int) int {
+	most := -1
+	for n, k := range counts {
+		if also[n] > 0 && (most < 0 || k > counts[most] || k == counts[most] && n > most) {
+			most = n
 		}
 	}
-	if n := len(s.Steps) - len(kept); n > 0 && len(kept) > 0 {
-		s.Steps, s.Apart, s.Tokens = kept, n, TokensRead(&x.Trace.Steps[kept[0]])
-		if !slices.ContainsFunc(kept, func(i int) bool { return TokensRead(&x.Trace.Steps[i]) != s.Tokens }) {
-			return s, true
-		}
-		s.Tokens = 0
-	}
-	return s, len(kept) > 0
+	return most
+}
+
+// reading keeps the steps that read n tokens.
+func (x *Index) reading(s Selection, n int) Selection {
+	other := func(step int) bool { return TokensRead(&x.Trace.Steps[step]) != n }
+	kept := slices.DeleteFunc(slices.Clone(s.Steps), other)
+	s.Apart, s.Tokens, s.Steps = s.Apart+len(s.Steps)-len(kept), n, kept
+	return s
 }
 
 // Routed returns the options for a table that adds up several steps. It applies Index.Routed to the selection
-// and to the baseline. Before that it removes the
-// steps of the baseline whose number of tokens no selected step read.
+// and to the baseline and, if a user chose the baseline, first SameTokens.
 func (o Options) Routed(x *Index) Options {
-	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
-		of, _ := b.Index.Reading(b.Selection, x, o.Selection)
+		of := b.Selection
+		if b.Chosen() {
+			o.Selection, of = SameTokens(x, o.Selection, b.Index, of)
+		}
 		o.Baseline = &Baseline{b.Index, b.Index.Routed(of), b.Default}
 	}
+	o.Selection = x.Routed(o.Selection)
 	return o
 }
 

@@ -34,29 +34,23 @@ func StepCount(s analyze.Selection) string {
 	return table.Plural(n, "step")
 }
 
-// tokensText says why analyze.Index.Reading excluded steps.
+// tokensText says why analyze.SameTokens excluded steps.
 func tokensText(s analyze.Selection) string {
-	if s.Tokens == 0 {
-		return "those that read as many tokens as the other side"
-	}
 	return "those that read " + table.Plural(s.Tokens, "token")
 }
 
-// OtherTokens warns of a baseline whose steps all read other numbers of tokens than the selected steps: the
-// times are then of different work. It is "" if some numbers are the same.
+// OtherTokens warns of a baseline whose steps read another number of tokens than the selected steps: the
+// times are then of different work. Both selections are those of analyze.SameTokens.
 func OtherTokens(x *analyze.Index, s analyze.Selection, b *analyze.Baseline) string {
-	if _, same := b.Index.Reading(b.Selection, x, s); same {
-		return ""
-	}
 	read := func(x *analyze.Index, s analyze.Selection) int {
 		return analyze.TokensRead(&x.Trace.Steps[s.Last()])
 	}
-	was := read(b.Index, b.Selection)
-	if was == 0 {
-		return "" // some formats do not state the number
+	is, was := read(x, s), read(b.Index, b.Selection)
+	if is == was || is == 0 || was == 0 { // some formats do not state the number
+		return ""
 	}
-	return fmt.Sprintf("other work: steps of %s, the baseline's of %s",
-		table.Plural(read(x, s), "token"), table.Integer(was))
+	return fmt.Sprintf("other work: steps of %s, the baseline's of %s", table.Plural(is, "token"),
+		table.Integer(was))
 }
 
 // SelectionText describes which steps are selected: "all 126 warm decode steps", "s30–s60: 31 steps".

@@ -64,6 +64,10 @@ type Comparison struct {
 
 // Of compares the classes of work of o.Selection with those of o.Baseline. o.Baseline may be nil.
 func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, error) {
+	if o.Baseline == nil {
+		// No step takes as long as the mean of steps of different numbers of tokens.
+		o.Selection, _ = analyze.SameTokens(x, o.Selection, x, o.Selection)
+	}
 	o = o.Routed(x)
 	now, err := sides(ctx, x, o.Selection)
 	if err != nil {

@@ -174,7 +174,7 @@ func TestPromptsOfTheSameLengthAreCompared(t *testing.T) {
 	for tokens, want := range map[int64]struct {
 		base         float64
 		apart, reads int
-	}{512: {512_000, 3, 512}, 8: {8000, 2, 8}, 3: {base: (2*512_000 + 3*8000) / 5.0}} {
+	}{512: {512_000, 3, 512}, 8: {8000, 2, 8}, 3: {8000, 2, 8}} {
 		ours := prompts(tokens)
 		c, err := Of(t.Context(), ours, analyze.Options{
 			Selection: ours.All(),
@@ -192,8 +192,22 @@ func TestPromptsOfTheSameLengthAreCompared(t *testing.T) {
 		if c.Total.Base.NS != want.base || s.Apart != want.apart || s.Tokens != want.reads {
 			t.Errorf("%d tokens: %g ns, selection %+v", tokens, c.Total.Base.NS, s)
 		}
-		if s := d.Base.Selection; s.Apart != want.apart || s.Apart > 0 && d.Isolated.Base.NS != want.base {
+		if s := d.Base.Selection; d.Isolated.Base.NS != want.base || s.Apart != want.apart {
 			t.Errorf("%d tokens: the diff has %g ns, selection %+v", tokens, d.Isolated.Base.NS, s)
 		}
+	}
+	// Both sides are narrowed, so the result does not depend on which of them is the baseline.
+	ours, swapped := prompts(512, 88), prompts(512)
+	for _, c := range []struct{ now, base *analyze.Index }{{ours, swapped}, {swapped, ours}} {
+		got, err := Of(t.Context(), c.now, analyze.Options{
+			Selection: c.now.All(), Baseline: &analyze.Baseline{Index: c.base, Selection: c.base.All()},
+		})
+		if err != nil || got.Total.Now.NS != 512_000 || got.Total.Base.NS != 512_000 {
+			t.Errorf("total %+v, %v", got.Total, err)
+		}
+	}
+	alone, err := Of(t.Context(), theirs, analyze.Options{Selection: theirs.All()})
+	if err != nil || alone.Total.Now.NS != 8000 || alone.Selection.Apart != 2 {
+		t.Errorf("without a baseline: total %+v, selection %+v, %v", alone.Total, alone.Selection, err)
 	}
 }

@@ -126,15 +126,12 @@ type Diff struct {
 	classes map[*analyze.Index][]workclass.Class // of the operators of each trace
 }
 
-// Of compares two selections. Steps whose number of tokens no step of the other side read are left out,
-// unless this would leave out all of them. Of returns ErrNoSteps if one of them is empty.
+// Of compares two selections, narrowed by analyze.SameTokens. It returns ErrNoSteps if one of them is empty.
 func Of(ctx context.Context, base, now Side) (*Diff, error) {
 	if len(base.Selection.Steps) == 0 || len(now.Selection.Steps) == 0 {
 		return nil, ErrNoSteps
 	}
-	whole := base
-	base.Selection, _ = base.Index.Reading(base.Selection, now.Index, now.Selection)
-	now.Selection, _ = now.Index.Reading(now.Selection, whole.Index, whole.Selection)
+	now.Selection, base.Selection = analyze.SameTokens(now.Index, now.Selection, base.Index, base.Selection)
 	d := &Diff{
 		Base: base, Now: now, BaseRows: timedSteps(base), NowRows: timedSteps(now),
 		SameEngine: base.Index.Trace.Engine == now.Index.Trace.Engine,

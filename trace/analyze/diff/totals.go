@@ -66,9 +66,7 @@ func (d *Diff) addTotals() {
 		if len(base.Steps) == 0 || len(now.Steps) == 0 {
 			return
 		}
-		whole := base
-		base, _ = d.Base.Index.Reading(base, d.Now.Index, now)
-		now, _ = d.Now.Index.Reading(now, d.Base.Index, whole)
+		now, base = analyze.SameTokens(d.Now.Index, now, d.Base.Index, base)
 		for _, m := range []Measure{Wall, Span} {
 			t, ok := d.total(scope, m, base, now)
 			if !ok || t.Why != "" || min(t.Times.Base.N, t.Times.Now.N) < trace.FewestWithin {

@@ -45,19 +45,23 @@ func Of(g *trace.Graph) []Class {
 		classes[i] = OfOp(&g.Ops[i])
 	}
 	inOrder(g, classes)
-	withExperts(g, classes)
+	activations(g, classes)
 	return classes
 }
 
-// withExperts classifies the gated activation of a layer that has experts and no other gate and up matrices:
-// it belongs to the experts.
-func withExperts(g *trace.Graph, classes []Class) {
-	has := map[int]map[Class]bool{} // by layer, the classes of its matrices
+// activations classifies the gated activations by the matrices of their layer, or by all matrices if their
+// layer is not known. They belong to the experts if there are no other gate and up matrices, and to Other if
+// there are neither, as in a profile whose matrices have no names.
+func activations(g *trace.Graph, classes []Class) {
+	const all = -1
+	has := map[int]map[Class]bool{all: {}} // by layer, the classes of the matrices
 	each := func(do func(i, layer int, activation bool)) {
 		for i := range g.Ops {
-			if o := &g.Ops[i]; o.Layer != nil {
-				do(i, *o.Layer, ofKind(strings.ToLower(o.Kind)) == GateUp)
+			o, layer := &g.Ops[i], all
+			if o.Layer != nil {
+				layer = *o.Layer
 			}
+			do(i, layer, ofKind(strings.ToLower(o.Kind)) == GateUp)
 		}
 	}
 	each(func(i, layer int, activation bool) {
@@ -65,12 +69,16 @@ func withExperts(g *trace.Graph, classes []Class) {
 			has[layer] = map[Class]bool{}
 		}
 		if !activation {
-			has[layer][classes[i]] = true
+			has[layer][classes[i]], has[all][classes[i]] = true, true
 		}
 	})
 	each(func(i, layer int, activation bool) {
-		if activation && has[layer][Experts] && !has[layer][GateUp] {
+		switch {
+		case !activation || classes[i] != GateUp || has[layer][GateUp]:
+		case has[layer][Experts]:
 			classes[i] = Experts
+		default:
+			classes[i] = Other
 		}
 	})
 }

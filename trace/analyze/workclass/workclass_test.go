@@ -76,6 +76,10 @@ func TestActivationOfExpertsBelongsToThem(t *testing.T) {
 	if got := Of(g); !slices.Equal(got, []Class{GateUp, GateUp, Experts, Experts}) {
 		t.Errorf("classes %v", got)
 	}
+	unnamed := &trace.Graph{Ops: []trace.Op{{Name: "MUL_MAT", Kind: "MUL_MAT"}, {Name: "GLU", Kind: "GLU"}}}
+	if got := Of(unnamed); !slices.Equal(got, []Class{Other, Other}) {
+		t.Errorf("classes of a profile without names: %v", got)
+	}
 }
 
 // A program numbers its operators, so their order in a layer tells which matrix is which.

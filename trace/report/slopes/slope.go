@@ -397,6 +397,9 @@ func says(f *curves.Fit, drift float64) string {
 	if drift > 50 {
 		by = ", mostly by drift"
 	}
+	if f.Level != nil {
+		by = ", apart from a change of level"
+	}
 	if share := math.Abs(f.B) * moved; share < little {
 		by += fmt.Sprintf(" (%.1f %%)", 100*share)
 	}
