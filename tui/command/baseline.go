@@ -18,9 +18,13 @@ import (
 )
 
 // SameKind returns a baseline from another trace, `file`: all steps of `file` with the same phase as the
-// first selected step. It returns nil if `file` has no such steps.
+// selected steps, or all steps if these have several phases. It returns nil if `file` has no such steps.
 func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Selection) *analyze.Baseline {
-	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
+	phase := x.Trace.Steps[to.Steps[0]].Phase
+	s := file.Phase(phase)
+	if slices.ContainsFunc(to.Steps, func(i int) bool { return x.Trace.Steps[i].Phase != phase }) {
+		s = file.All()
+	}
 	if len(s.Steps) == 0 {
 		return nil
 	}

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/tracetest"
 )
 
 // Tab offers the newest trace first, and neither the shown trace nor files of other kinds.
@@ -39,5 +42,22 @@ func TestTracesAreOfferedNewestFirst(t *testing.T) {
 	}
 	if _, err := Traces(t.Context(), "none"+string(filepath.Separator), ""); err == nil {
 		t.Error("a folder that does not exist is listed")
+	}
+}
+
+// A prompt is compared with the prompts of a file, and a whole run with the whole file.
+func TestTheBaselineHasThePhasesOfTheSelection(t *testing.T) {
+	t.Parallel()
+	x := analyze.NewIndex(tracetest.Run(1, 40, 40, 1, 1, 1))
+	for word, want := range map[string]string{
+		"prefill": "old.json prefill", "decode": "old.json decode", "all": "old.json all",
+	} {
+		s, err := x.ParseSelection(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := SameKind(x, "runs/old.json", x, s); b == nil || !strings.HasPrefix(b.Selection.Name, want) {
+			t.Errorf("%s: baseline %+v, want %q", word, b, want)
+		}
 	}
 }

@@ -54,7 +54,11 @@ var NoBase = Base{Scope: -1, Step: -1}
 
 // Of returns the selected steps that a view with the given Takes shows.
 func (s Snapshot) Of(takes report.Takes) analyze.Selection {
-	return command.Part(s.Index, s.Scope, takes)
+	of := s.Scope
+	if b := s.Against; takes == report.AnySteps && b.Chosen() && len(of.Steps) > 0 {
+		of, _ = analyze.SameTokens(s.Index, of, b.Index, b.Selection)
+	}
+	return command.Part(s.Index, of, takes)
 }
 
 // Named returns the name of the steps that a view with the given Takes shows, or "" if there are none.
@@ -63,7 +67,11 @@ func (s Snapshot) Named(takes report.Takes) string {
 	if s.Step < 0 || s.Trace == nil {
 		return ""
 	}
-	return s.Of(takes).Name
+	of := s.Of(takes)
+	if of.Apart > 0 {
+		return fmt.Sprintf("%s of %d tokens", of.Name, of.Tokens)
+	}
+	return of.Name
 }
 
 // Options returns the options for computing a table.
