@@ -20,8 +20,8 @@ func ns(t Time) float64 {
 	return float64(n)
 }
 
-// positive checks that no number in a list is negative. `at` is the path of the object with the numbers.
-func (c *checker) positive(list []number, at string, args ...any) {
+// noneNegative checks that no number in a list is negative. `at` is the path of the object with the numbers.
+func (c *checker) noneNegative(list []number, at string, args ...any) {
 	for _, n := range list {
 		if n.value < 0 {
 			c.refuse(strconv.FormatFloat(n.value, 'f', -1, 64)+" is negative", at+"."+n.name, args...)
@@ -34,22 +34,22 @@ func (c *checker) run() {
 	t := c.t
 	c.notNegative(int64(t.DroppedSteps), "dropped_steps")
 	c.notNegative(int64(t.Host.CPUs), "host.cpus")
-	c.positive([]number{
+	c.noneNegative([]number{
 		{"ns_per_tick", t.Clock.NSPerTick},
 		{"error_ns", ns(t.Clock.ErrorNS)},
 		{"quantum_ns", t.Clock.QuantumNS},
 		{"samples", float64(t.Clock.Samples)},
 		{"canary_ns", ns(t.Clock.CanaryNS)},
 	}, "clock")
-	c.positive([]number{{"parameters", float64(t.Model.Parameters)}, {"layers", float64(t.Model.Layers)}}, "model")
+	c.noneNegative([]number{{"parameters", float64(t.Model.Parameters)}, {"layers", float64(t.Model.Layers)}}, "model")
 	if q := t.Model.Quantized; q != nil {
-		c.positive([]number{{"group_size", float64(q.GroupSize)}, {"matrices", float64(q.Matrices)}},
+		c.noneNegative([]number{{"group_size", float64(q.GroupSize)}, {"matrices", float64(q.Matrices)}},
 			"model.quantized")
 	}
 	for i := range t.Graph.Values {
 		v := &t.Graph.Values[i]
 		if m := v.Matrix; m != nil {
-			c.positive([]number{{"rows", float64(m.Rows)}, {"cols", float64(m.Cols)}}, "graph.values[%d].matrix", i)
+			c.noneNegative([]number{{"rows", float64(m.Rows)}, {"cols", float64(m.Cols)}}, "graph.values[%d].matrix", i)
 		}
 		if v.Slot != nil {
 			c.notNegative(int64(*v.Slot), "graph.values[%d].slot", i)
@@ -61,7 +61,7 @@ func (c *checker) run() {
 		}
 	}
 	if s := t.Device.Ceilings; s != nil {
-		c.positive([]number{
+		c.noneNegative([]number{
 			{"flops_per_s", s.FlopsPerS},
 			{"dispatch_ns", ns(s.DispatchNS)},
 			{"timed_pass_ns", ns(s.TimedPassNS)},
@@ -69,15 +69,15 @@ func (c *checker) run() {
 			{"n", float64(s.N)},
 		}, "device.ceilings")
 		for i, r := range s.CopyBytesPerS {
-			c.positive([]number{{"bytes", float64(r.Bytes)}, {"per_s", r.PerS}},
+			c.noneNegative([]number{{"bytes", float64(r.Bytes)}, {"per_s", r.PerS}},
 				"device.ceilings.copy_bytes_per_s[%d]", i)
 		}
 	}
 	for i, o := range t.Opening {
-		c.positive([]number{{"ns", ns(o.NS)}}, "opening[%d]", i)
+		c.noneNegative([]number{{"ns", ns(o.NS)}}, "opening[%d]", i)
 	}
 	if o := t.Observer; o != nil {
-		c.positive([]number{
+		c.noneNegative([]number{
 			{"untimed_ns", ns(o.UntimedNS)},
 			{"timed_ns", ns(o.TimedNS)},
 			{"span_ns", ns(o.SpanNS)},
@@ -120,7 +120,7 @@ func (c *checker) stepValues(s *Step, i int) {
 		c.notNegative(int64(s.Top[j].ID), "steps[%d].top[%d].id", i, j)
 	}
 	u := &s.CPU
-	c.positive([]number{
+	c.noneNegative([]number{
 		{"cpu.resize_ns", ns(u.ResizeNS)},
 		{"cpu.upload_ns", ns(u.UploadNS)},
 		{"cpu.encode_ns", ns(u.EncodeNS)},
@@ -151,13 +151,13 @@ func (c *checker) stepValues(s *Step, i int) {
 		}
 	}
 	for j := range u.Compiled {
-		c.positive([]number{{"ns", ns(u.Compiled[j].NS)}}, "steps[%d].cpu.compiled[%d]", i, j)
+		c.noneNegative([]number{{"ns", ns(u.Compiled[j].NS)}}, "steps[%d].cpu.compiled[%d]", i, j)
 	}
 	if g := s.GPU; g != nil {
-		c.positive([]number{{"busy_ns", ns(g.BusyNS)}, {"span_ns", ns(g.SpanNS)}}, "steps[%d].gpu", i)
+		c.noneNegative([]number{{"busy_ns", ns(g.BusyNS)}, {"span_ns", ns(g.SpanNS)}}, "steps[%d].gpu", i)
 	}
 	if w := s.Whole; w != nil {
-		c.positive([]number{
+		c.noneNegative([]number{
 			{"off_ns", ns(w.OffNS)}, {"wall_ns", ns(w.WallNS)}, {"wall_off_ns", ns(w.WallOff)},
 		}, "steps[%d].whole", i)
 	}

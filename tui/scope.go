@@ -111,8 +111,7 @@ func (sel *selection) scopeWords() (words, short string) {
 }
 
 // tabled returns the selected steps that the current view uses. If the view sums times over several steps,
-// it uses those selected steps whose routes are the same as in the last selected step, and which read as many
-// tokens as steps of the baseline.
+// it uses the steps that analyze.Options.Routed keeps.
 func (sel *selection) tabled() analyze.Selection {
 	s := sel.speaks().scope
 	if sel.view().Takes() == report.AnySteps {

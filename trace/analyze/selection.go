@@ -237,8 +237,8 @@ func TokensRead(s *trace.Step) int {
 }
 
 // SameTokens narrows a selection and its baseline to steps that read one number of tokens, because times of
-// different work cannot be added or compared: the number that most of the selected steps read, of those that
-// the baseline has too. If it has none, each side keeps the steps that read as many as its last step.
+// different work cannot be added or compared. Of the numbers that occur on both sides, it is the one that
+// most selected steps read. If none occurs on both, each side keeps the number of tokens of its last step.
 func SameTokens(x *Index, s Selection, base *Index, b Selection) (Selection, Selection) {
 	now, was := x.tokenCounts(s), base.tokenCounts(b)
 	if len(now) <= 1 && len(was) <= 1 { // the usual case

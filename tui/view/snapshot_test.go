@@ -11,8 +11,8 @@ import (
 	"gpuscope/tui/view"
 )
 
-// With a baseline, the table and the headline above it are of the same steps: those that read as many tokens
-// as the baseline's.
+// With a baseline, the table and the headline above it are of the same steps: those with the numbers of
+// tokens that the baseline has too.
 func TestStepsOfASnapshotAreThoseOfItsTable(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Run(1, 40, 40, 24, 1)

@@ -156,7 +156,7 @@ func TestADiffHasTheTimesOfTheTable(t *testing.T) {
 	}
 }
 
-// A prompt is compared with those prompts of the baseline that have as many tokens.
+// A prompt is compared with those prompts of the baseline that have the same number of tokens.
 func TestPromptsOfTheSameLengthAreCompared(t *testing.T) {
 	q := []trace.Op{op("q", "linear_f16")}
 	prompts := func(tokens ...int64) *analyze.Index {
