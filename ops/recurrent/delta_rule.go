@@ -343,9 +343,6 @@ func (o *deltaRule) heads(r *reference.Ref, f func(h int, state []float64)) {
 		list[h] = h
 	}
 	size := o.keyDim * o.valueDim
-	for _, v := range [...]graph.ValueID{o.QKV, o.Alpha, o.Beta, o.A, o.DT} {
-		r.Tensor(v) // decodes the constants once, before the goroutines read them
-	}
 	reference.InParallel(list, func(piece []int) {
 		for _, h := range piece {
 			f(h, slices.Clone(before[h*size:][:size]))

@@ -67,10 +67,11 @@ type Interpreter struct {
 	host    [][]int64
 	bytes   [][]byte // for each constant, its bytes if they are loaded
 	err     error
+	mu      sync.Mutex // guards tensors, bytes and err while a reference runs in parallel
 }
 
 // Ref gives the reference implementation of one operator access to the values of the graph. The first error
-// that it records ends the step.
+// that it records ends the step. Functions that run in InParallel may call Tensor, Bytes and Errorf.
 type Ref struct {
 	x    *Interpreter
 	name string
@@ -200,6 +201,13 @@ func (x *Interpreter) Choose(v graph.ValueID, c Choice) {
 
 // Errorf records an error, which ends the step.
 func (r *Ref) Errorf(format string, args ...any) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	r.fail(format, args...)
+}
+
+// fail is Errorf for callers that hold the lock.
+func (r *Ref) fail(format string, args ...any) {
 	if r.x.err == nil {
 		r.x.err = fmt.Errorf("reference of %s: %w", r.name, fmt.Errorf(format, args...))
 	}
@@ -208,6 +216,8 @@ func (r *Ref) Errorf(format string, args ...any) {
 // Tensor returns the value of an argument. If v is State, the reference may change the returned tensor in
 // place. All other returned tensors must not be changed.
 func (r *Ref) Tensor(v graph.ValueID) Tensor {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
 	if t := r.x.tensors[v]; t.Data != nil {
 		return t
 	}
@@ -216,14 +226,14 @@ func (r *Ref) Tensor(v graph.ValueID) Tensor {
 	switch {
 	case info.Role == graph.State && info.Load == nil:
 	case info.Role == graph.State || info.Role == graph.Constant:
-		data, err := Decode(info.DType, r.Bytes(v), len(t.Data))
+		data, err := Decode(info.DType, r.load(v), len(t.Data))
 		if err != nil {
-			r.Errorf("%s: %w", info.Name, err)
+			r.fail("%s: %w", info.Name, err)
 			return t
 		}
 		t.Data = data
 	default:
-		r.Errorf("%s has not been computed yet", info.Name)
+		r.fail("%s has not been computed yet", info.Name)
 	}
 	r.x.tensors[v] = t
 	return t
@@ -243,13 +253,20 @@ func (r *Ref) HostInts(v graph.ValueID) []int64 { return r.x.host[v] }
 
 // Bytes returns the bytes of a constant, in the layout that kernels read.
 func (r *Ref) Bytes(v graph.ValueID) []byte {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	return r.load(v)
+}
+
+// load is Bytes for callers that hold the lock.
+func (r *Ref) load(v graph.ValueID) []byte {
 	if r.x.bytes[v] != nil {
 		return r.x.bytes[v]
 	}
 	info := r.x.g.Value(v)
 	want := int(info.DType.Bytes(shape.Product(info.MaxDims)))
 	if info.Load == nil {
-		r.Errorf("%s is not a constant", info.Name)
+		r.fail("%s is not a constant", info.Name)
 		return make([]byte, want)
 	}
 	data, err := info.Load()
@@ -257,7 +274,7 @@ func (r *Ref) Bytes(v graph.ValueID) []byte {
 		err = fmt.Errorf("got %d bytes, want %d", len(data), want)
 	}
 	if err != nil {
-		r.Errorf("load %s: %w", info.Name, err)
+		r.fail("load %s: %w", info.Name, err)
 		return make([]byte, want)
 	}
 	r.x.bytes[v] = data
