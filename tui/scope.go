@@ -110,14 +110,14 @@ func (sel *selection) scopeWords() (words, short string) {
 	return report.SelectionText(s), s.Short()
 }
 
-// tabled returns the selected steps that the current view uses. If the view sums times over several steps,
-// it uses the steps that analyze.Options.Routed keeps.
+// tabled returns the selected steps that the current view uses: those of its table, or all of them if the
+// view shows only the last one.
 func (sel *selection) tabled() analyze.Selection {
-	s := sel.speaks().scope
-	if sel.view().Takes() == report.AnySteps {
-		s = analyze.Options{Selection: s, Baseline: sel.compared(s)}.Routed(sel.index).Selection
+	now := sel.speaks()
+	if sel.view().Takes() == report.OneStep {
+		return now.scope
 	}
-	return s
+	return command.Part(sel.index, now.scope, now.against, sel.view().Takes())
 }
 
 // compared returns the baseline for the given steps, or nil if there is none.

@@ -56,14 +56,17 @@ func ReadBase(ctx context.Context, path string) (*analyze.Index, error) {
 }
 
 // Part returns those steps of a selection that a table or view uses. A table of one step uses the last step
-// of the selection. A table that sums times over steps uses only the steps that took the same routes as the
-// last step.
-func Part(x *analyze.Index, s analyze.Selection, takes report.Takes) analyze.Selection {
+// of the selection. A table that sums times over steps uses the steps that analyze.Options.Routed keeps. The
+// baseline may be nil.
+func Part(
+	x *analyze.Index, s analyze.Selection, baseline *analyze.Baseline, takes report.Takes,
+) analyze.Selection {
 	switch _, one := s.One(); {
+	case len(s.Steps) == 0:
 	case takes == report.OneStep && !one:
 		return x.Step(s.Last())
 	case takes == report.AnySteps:
-		return x.Routed(s)
+		return analyze.Options{Selection: s, Baseline: baseline}.Routed(x).Selection
 	}
 	return s
 }

@@ -106,7 +106,7 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 		if err != nil {
 			return err
 		}
-		o = analyze.Options{Selection: command.Part(p.index, s, kind.Takes), Baseline: against}
+		o = analyze.Options{Selection: command.Part(p.index, s, against, kind.Takes), Baseline: against}
 		if against != nil && kind.Compares {
 			d, err := command.Compare(p.ctx, p.index, s, against)
 			if err != nil {

@@ -54,11 +54,7 @@ var NoBase = Base{Scope: -1, Step: -1}
 
 // Of returns the selected steps that a view with the given Takes shows.
 func (s Snapshot) Of(takes report.Takes) analyze.Selection {
-	of := s.Scope
-	if b := s.Against; takes == report.AnySteps && b.Chosen() && len(of.Steps) > 0 {
-		of, _ = analyze.SameTokens(s.Index, of, b.Index, b.Selection)
-	}
-	return command.Part(s.Index, of, takes)
+	return command.Part(s.Index, s.Scope, s.Against, takes)
 }
 
 // Named returns the name of the steps that a view with the given Takes shows, or "" if there are none.
