@@ -470,3 +470,25 @@ func TestATraceSaysWhatItNoted(t *testing.T) {
 		t.Errorf("the log has %v", lines)
 	}
 }
+
+// Plain mode shows the size of a large export before it writes the file, as the screen does.
+func TestPlainModeShowsTheSizeOfALargeExport(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const script = "s\nx small.json\nr 150\nx large.ct.json\n"
+	out, err := plainly(opensOn(tracetest.Llama(16, 200)), "once", script)
+	if err != nil {
+		t.Fatal(err, out)
+	}
+	for path, large := range map[string]bool{"small.json": false, "large.ct.json": true} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Size() >= command.LargeExport; got != large {
+			t.Fatalf("%s has %d bytes", path, info.Size())
+		}
+		if said := strings.Contains(out, " to "+path); said != large {
+			t.Errorf("%s: size shown: %t, want %t: %s", path, said, large, out)
+		}
+	}
+}

@@ -11,15 +11,15 @@ import (
 	"gpuscope/trace/table"
 )
 
-// largeExport is the minimum size in bytes of an export whose size is shown beforehand.
-const largeExport = 10 << 20
+// LargeExport is the minimum size in bytes of an export whose size is shown beforehand.
+const LargeExport = 10 << 20
 
 // ExportTo returns the question for the name of the file to export a trace to. `path` is the name typed so
 // far. `size` is the approximate size of the file in bytes, or 0 if it is unknown. The question shows the
 // size of a large file. It warns if the suffix of `path` chooses a format that gpuscope cannot open again.
 func ExportTo(path string, size int64) string {
 	label := "export to"
-	if size >= largeExport {
+	if size >= LargeExport {
 		label = fmt.Sprintf("export (about %s) to", table.Bytes(size))
 	}
 	if only := WriteOnly(path); only != "" {
@@ -64,7 +64,7 @@ func ValueTo(path string, n, size int) string {
 	if strings.EqualFold(filepath.Ext(path), ".csv") {
 		bytes, about = int64(n)*csvBytes, "about "
 	}
-	if bytes >= largeExport {
+	if bytes >= LargeExport {
 		return fmt.Sprintf("value (%s%s) to", about, table.Bytes(bytes))
 	}
 	return "value to"

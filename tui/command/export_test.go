@@ -14,7 +14,7 @@ import (
 func TestALargeExportStatesItsSize(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "a.json", "a.otlp.json"} {
-		small, large := ExportTo(path, largeExport-1), ExportTo(path, largeExport)
+		small, large := ExportTo(path, LargeExport-1), ExportTo(path, LargeExport)
 		if small != ExportTo(path, 0) || small == large {
 			t.Errorf("%q: the question is %q, and %q for a large file", path, small, large)
 		}

@@ -489,6 +489,9 @@ func (p *front) export(path string) {
 	}
 	err := command.Absent(path)
 	if err == nil {
+		if size := command.ExportSize(path, t); size >= command.LargeExport {
+			p.say("writing about %s to %s", table.Bytes(size), path)
+		}
 		err = trace.WriteFile(path, t)
 	}
 	if err != nil {
