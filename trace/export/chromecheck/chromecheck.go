@@ -5,14 +5,14 @@
 package chromecheck
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"gpuscope/internal/compress"
 )
 
 // Rule is a rule that an event or a file can break.
@@ -91,7 +91,7 @@ func Sniff(start []byte) bool {
 	return start[0] == '[' || start[0] == '{' && bytes.Contains(start, []byte(`"traceEvents"`))
 }
 
-// IsChrome reports whether the content of a regular file, which may be gzipped, looks like Chrome JSON.
+// IsChrome reports whether the content of a regular file, which may be compressed, looks like Chrome JSON.
 func IsChrome(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -102,7 +102,7 @@ func IsChrome(path string) bool {
 		return false
 	}
 	defer f.Close()
-	r, err := decompressed(f)
+	r, _, err := compress.NewReader(f)
 	if err != nil {
 		return false
 	}
@@ -110,24 +110,11 @@ func IsChrome(path string) bool {
 	return Sniff(start)
 }
 
-// decompressed returns a reader of the content of a file, which may be gzipped.
-func decompressed(in io.Reader) (*bufio.Reader, error) {
-	r := bufio.NewReaderSize(in, 1<<16)
-	if magic, _ := r.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return r, nil
-	}
-	zip, err := gzip.NewReader(r)
-	if err != nil {
-		return nil, err
-	}
-	return bufio.NewReaderSize(zip, 1<<16), nil
-}
-
-// Check reads a file, which may be gzipped, and calls report for each violation. Violations of RuleNesting
+// Check reads a file, which may be compressed, and calls report for each violation. Violations of RuleNesting
 // and RuleFlow come last, because they need all events. The error is that of the reader, or wraps
 // ErrTooLarge. What is kept of a file has at most 192 MiB, which is 8,388,608 slices.
 func Check(in io.Reader, report func(Violation)) (Summary, error) {
-	r, err := decompressed(in)
+	r, _, err := compress.NewReader(in)
 	if err != nil {
 		return Summary{}, err
 	}

@@ -2,7 +2,6 @@ package chromecheck_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"gpuscope/internal/compress"
 	"gpuscope/trace/export/chromecheck"
 )
 
@@ -148,14 +148,22 @@ func TestBrokenFilesAreReported(t *testing.T) {
 
 func TestSummaryCountsWhatIsThere(t *testing.T) {
 	t.Parallel()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	fmt.Fprintf(z, "[%s,%s,%s,%s,%s]", x("1", "5"), x("7", "5"), flow("s", "1", "1", ""),
-		flow("f", "1", "7", end), `{"ph":"M","name":"process_name","pid":1}`)
-	z.Close()
-	sum, err := chromecheck.Check(&b, func(v chromecheck.Violation) { t.Error(v) })
-	if want := (chromecheck.Summary{Events: 5, Slices: 2, Threads: 1, Flows: 1}); err != nil || sum != want {
-		t.Errorf("%+v, want %+v: %v", sum, want, err)
+	for _, m := range compress.Methods {
+		var b bytes.Buffer
+		z, err := m.NewWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(z, "[%s,%s,%s,%s,%s]", x("1", "5"), x("7", "5"), flow("s", "1", "1", ""),
+			flow("f", "1", "7", end), `{"ph":"M","name":"process_name","pid":1}`)
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := chromecheck.Check(&b, func(v chromecheck.Violation) { t.Error(v) })
+		want := chromecheck.Summary{Events: 5, Slices: 2, Threads: 1, Flows: 1}
+		if err != nil || sum != want {
+			t.Errorf("%s: %+v, want %+v: %v", m.Name, sum, want, err)
+		}
 	}
 }
 
