@@ -296,6 +296,10 @@ func TestSubjectNamesTheSettings(t *testing.T) {
 			base.Model = trace.Model{Name: "large", Layers: 2}
 			now.Model = trace.Model{Name: "small", Layers: 1}
 		},
+		"Engine llama.cpp instead of gpuscope": func(base, now *trace.Trace) { // imported without a model
+			base.Engine, base.Model = "gpuscope", trace.Model{Name: "small", Layers: 2, Quantization: "Q4_0"}
+			now.Engine, now.Model = "llama.cpp", trace.Model{}
+		},
 		"KV cache f16 instead of f32": func(base, now *trace.Trace) {
 			for tr, dtype := range map[*trace.Trace]string{base: "f32", now: "f16"} {
 				tr.Graph.Values = []trace.Value{

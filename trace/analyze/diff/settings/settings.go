@@ -56,7 +56,8 @@ type Change struct {
 	Base, Now string
 }
 
-// Changes returns the settings that differ between the two runs of a comparison.
+// Changes returns the settings that differ between the two runs of a comparison. A model, device or format of
+// weights that one of the traces does not name, as in a profile of another engine, is not listed.
 func Changes(d *diff.Diff) (list []Change) {
 	base, now := d.Base.Index.Trace, d.Now.Index.Trace
 	add := func(kind Kind, a, b string) {
@@ -64,14 +65,21 @@ func Changes(d *diff.Diff) (list []Change) {
 			list = append(list, Change{kind, a, b})
 		}
 	}
+	known := func(kind Kind, a, b string) {
+		if a != "" && b != "" {
+			add(kind, a, b)
+		}
+	}
 	if base != now {
 		if add(Engine, engine(base), engine(now)); base.Engine == now.Engine {
-			add(Device, base.Device.Name, now.Device.Name)
+			known(Device, base.Device.Name, now.Device.Name)
 		}
-		if base.Model.Name != now.Model.Name || analyze.ModelSizes(&base.Model, &now.Model) != nil {
-			list = append(list, Change{Model, base.Model.Name, now.Model.Name})
+		if a, b := &base.Model, &now.Model; a.Name == b.Name && analyze.ModelSizes(a, b) != nil {
+			list = append(list, Change{Model, a.Name, b.Name})
+		} else {
+			known(Model, a.Name, b.Name)
 		}
-		add(Weights, base.Model.Quantization, now.Model.Quantization)
+		known(Weights, base.Model.Quantization, now.Model.Quantization)
 	}
 	if base != now && base.Engine == now.Engine && base.Model.Parameters == now.Model.Parameters {
 		list = append(list, fusion(base, now)...)
