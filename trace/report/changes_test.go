@@ -213,13 +213,13 @@ func TestStaticLeadsTheTitle(t *testing.T) {
 	if want := "STATIC: largest grids · "; !strings.HasPrefix(title, want) {
 		t.Errorf("%q does not begin with %q", title, want)
 	}
-	want := fmt.Sprintf("(%.1f%%) · most of them in ", 100*float64(over)/float64(launched))
+	want := fmt.Sprintf("(%.1f%%) · the most in ", 100*float64(over)/float64(launched))
 	if !strings.Contains(title, want) {
 		t.Errorf("%q does not say %q", title, want)
 	}
 	costed := dispatched(costed(t, tr, 3), 3, analyze.Options{}).Title[1].String()
-	_, most, _ := strings.Cut(title, " · most of them in ")
-	if most, _, _ = strings.Cut(most, " · "); !strings.Contains(costed, " · most of them in "+most) {
+	_, most, _ := strings.Cut(title, " · the most in ")
+	if most, _, _ = strings.Cut(most, " · "); !strings.Contains(costed, " · the most in "+most) {
 		t.Errorf("want %s as the row that wastes most, also with costs: %s", most, costed)
 	}
 	for _, w := range []int{60, 80, 200} {

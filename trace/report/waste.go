@@ -135,7 +135,7 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		over, chosen,
 	}
 	if worst, n := t.Worst(); n > 0 {
-		parts = append(parts, table.Say(2, "most of them in %s: %s", worst, table.Integer(n)))
+		parts = append(parts, table.Say(2, "the most in %s: %s", worst, table.Integer(n)))
 	}
 	if name, then, now := t.StaticTimes(); then > 0 && now > 0 {
 		parts = append(parts, table.Say(1, "%s %s → %s (%.1f× the dynamic baseline)", name,

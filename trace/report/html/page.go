@@ -252,7 +252,11 @@ func (p *Page) headline(h *headline.Headline) {
 		add("with no idle time, modelled", "~", h.Idle.Rate)
 		v.share(p.places, "the GPU's idle time", float64(h.Idle.NS)/float64(max(1, wall)))
 	case f != nil:
-		add("twice as fast there, modelled", "~", f.Twice)
+		twice := "twice as fast there, modelled"
+		if f.TwiceBeyondCeilings() {
+			twice += ", beyond the ceilings"
+		}
+		add(twice, "~", f.Twice)
 		add("at the device's ceilings there, modelled", "~", f.AtLimit)
 		v.share(p.places, clean(f.Name), f.Share)
 	}
