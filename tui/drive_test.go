@@ -136,7 +136,7 @@ func (d *driver) settle() {
 		case m := <-d.messages:
 			d.events() // these were sent before the command ended
 			d.update(m)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			d.t.Fatalf("a command or %d jobs did not end in time", d.app.jobs.Busy)
 		}
 	}

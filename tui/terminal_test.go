@@ -108,7 +108,7 @@ func (x *terminal) misses(text string) *terminal {
 
 func (x *terminal) until(ok func(string) bool, what string) {
 	x.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		x.mu.Lock()
 		changed := x.changed
@@ -142,7 +142,7 @@ func (x *terminal) ends() error {
 			x.t.Error("a frame has no end")
 		}
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		x.t.Fatalf("the program does not end:\n%s", x.text())
 		return nil
 	}

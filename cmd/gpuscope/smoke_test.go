@@ -214,7 +214,7 @@ func (x *terminal) text() string {
 	return x.seen.String()
 }
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // expect waits until the terminal has received a text.
 func (x *terminal) expect(want string) {
