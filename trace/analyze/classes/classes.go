@@ -20,6 +20,10 @@ type Side struct {
 	// table of dispatches. Measured reports that all of these were timed.
 	NS       float64
 	Measured bool
+	// Unnamed reports that this is a class of matrices, and that the side has no dispatch in any such class
+	// but some in workclass.Other. This is the case in a profile that was imported without a model. The time
+	// of the class is then not known.
+	Unnamed bool
 	// Joined lists how the rows of an imported profile were joined with the operators of the model. It is
 	// empty for a run of gpuscope.
 	Joined []trace.Joined
@@ -32,7 +36,8 @@ type Row struct {
 }
 
 // DifferenceNS returns the time at the selection minus the time at the baseline, in ns. `known` is false if
-// one of the two times was not measured. The time of a class without dispatches is 0.
+// one of the two times was not measured. The time of a class without dispatches is 0 unless Side.Unnamed is
+// set.
 func (r *Row) DifferenceNS() (ns float64, known bool) {
 	now, known1 := r.Now.time()
 	base, known2 := r.Base.time()
@@ -49,7 +54,9 @@ func (r *Row) Ratio() (ratio float64, known bool) {
 	return now / base, true
 }
 
-func (s *Side) time() (ns float64, known bool) { return s.NS, s.Measured || s.Rows == 0 }
+func (s *Side) time() (ns float64, known bool) {
+	return s.NS, s.Measured || s.Rows == 0 && !s.Unnamed
+}
 
 // Comparison has a row for each class of work that a selection or its baseline has, in the order of
 // workclass.Classes.
@@ -81,14 +88,7 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, 
 		}
 	}
 	of := func(class workclass.Class) Row {
-		r := Row{Class: class}
-		if s := now[class]; s != nil {
-			r.Now = *s
-		}
-		if s := base[class]; s != nil {
-			r.Base = *s
-		}
-		return r
+		return Row{Class: class, Now: sideOf(now, class), Base: sideOf(base, class)}
 	}
 	for _, class := range workclass.Classes {
 		if now[class] != nil || base[class] != nil {
@@ -97,6 +97,16 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, 
 	}
 	c.Total = of(whole)
 	return c, nil
+}
+
+// sideOf returns the side of a class, from those of all classes of a run.
+func sideOf(all map[workclass.Class]*Side, class workclass.Class) Side {
+	if s := all[class]; s != nil {
+		return *s
+	}
+	named := func(c workclass.Class) bool { return all[c] != nil }
+	return Side{Unnamed: slices.Contains(workclass.Matrices, class) && named(workclass.Other) &&
+		!slices.ContainsFunc(workclass.Matrices, named)}
 }
 
 // whole stands for all classes of a step.

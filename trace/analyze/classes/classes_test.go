@@ -106,6 +106,31 @@ func TestUnmeasuredClassHasNoDifference(t *testing.T) {
 	}
 }
 
+// In a profile whose matrices have no class, the time of a class of matrices is not 0 but unknown.
+func TestClassesOfUnnamedMatricesAreUnknown(t *testing.T) {
+	ours := ran([]trace.Op{op("q", "linear_f16"), op("norm", "rms_norm"), op("rope", "rope")}, "",
+		[]int64{10, 2, 1})
+	theirs := ran([]trace.Op{{Name: "MUL_MAT", Kind: "MUL_MAT"}, {Name: "NORM", Kind: "rms_norm"}}, "",
+		[]int64{16, 4})
+	c, err := Of(t.Context(), ours, analyze.Options{
+		Selection: all(t, ours), Baseline: &analyze.Baseline{Index: theirs, Selection: all(t, theirs)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[workclass.Class]bool{}
+	for _, r := range append(slices.Clone(c.Rows), c.Total) {
+		_, known[r.Class] = r.DifferenceNS()
+	}
+	want := map[workclass.Class]bool{
+		workclass.QO: false, workclass.Norms: true, workclass.Attention: true, workclass.Other: true,
+		"": true,
+	}
+	if !maps.Equal(known, want) {
+		t.Errorf("known differences %v, want %v", known, want)
+	}
+}
+
 // A fused operator of ours is compared with several operators of the other engine, which are of several
 // classes. The table of classes and a diff must not count them differently.
 func TestADiffHasTheTimesOfTheTable(t *testing.T) {

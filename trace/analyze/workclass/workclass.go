@@ -37,6 +37,9 @@ var Classes = []Class{
 	Embedding, QO, KV, QKV, Attention, GateUp, Down, Experts, Router, Recurrent, Norms, Head, Other,
 }
 
+// Matrices lists the classes of products with weights.
+var Matrices = []Class{QO, KV, QKV, GateUp, Down, Experts, Head}
+
 // Of returns the class of each operator of a graph, by id. The names of the operators decide. Operators of an
 // ExecuTorch program are numbered instead of named; then their order in the layer decides.
 func Of(g *trace.Graph) []Class {
