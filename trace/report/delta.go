@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff/settings"
 	"gpuscope/trace/table"
 )
 
@@ -143,7 +144,7 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	var what, which []string
 	now, then := x.Trace, baseline.Trace
 	is, was := &now.Model, &then.Model
-	if sizes := analyze.ModelSizes(is, was); was.Name != is.Name || was.Quantization != is.Quantization ||
+	if sizes := settings.ModelSizes(is, was); was.Name != is.Name || was.Quantization != is.Quantization ||
 		sizes != nil {
 		name := strings.TrimSpace(was.Name + " " + was.Quantization)
 		if was.Name == is.Name {
@@ -172,7 +173,7 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 
 // SizeInstead names a size in which two models differ: "4 layers instead of 16", "ffn 8,192 instead of
 // 14,336".
-func SizeInstead(s analyze.ModelSize) string {
+func SizeInstead(s settings.ModelSize) string {
 	if s.Name == "layers" || s.Name == "parameters" {
 		return fmt.Sprintf("%s instead of %s",
 			table.Plural(s.Now, strings.TrimSuffix(s.Name, "s")), table.Integer(s.Was))

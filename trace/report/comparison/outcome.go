@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/analyze/diff/settings"
 	"gpuscope/trace/report"
@@ -66,7 +65,7 @@ func subject(d *diff.Diff, c settings.Change) (long, short string) {
 
 // sizes lists the sizes in which two models of one name differ: at most two, and the number of the others.
 func sizes(d *diff.Diff) string {
-	list := analyze.ModelSizes(&d.Base.Index.Trace.Model, &d.Now.Index.Trace.Model)
+	list := settings.ModelSizes(&d.Base.Index.Trace.Model, &d.Now.Index.Trace.Model)
 	var parts []string
 	for _, s := range list[:min(2, len(list))] {
 		parts = append(parts, report.SizeInstead(s))

@@ -50,7 +50,7 @@ const (
 
 // Change is a setting that differs. Base and Now are its values at the baseline and in the other run. For
 // Kernels, Now lists the kernels, and Base is "". Fusion is Off if no operator is fused. For Model, both are
-// equal if two models of one name differ in their sizes, which analyze.ModelSizes lists.
+// equal if two models of one name differ in their sizes, which ModelSizes lists.
 type Change struct {
 	Kind      Kind
 	Base, Now string
@@ -74,7 +74,7 @@ func Changes(d *diff.Diff) (list []Change) {
 		if add(Engine, engine(base), engine(now)); base.Engine == now.Engine {
 			known(Device, base.Device.Name, now.Device.Name)
 		}
-		if a, b := &base.Model, &now.Model; a.Name == b.Name && analyze.ModelSizes(a, b) != nil {
+		if a, b := &base.Model, &now.Model; a.Name == b.Name && ModelSizes(a, b) != nil {
 			list = append(list, Change{Model, a.Name, b.Name})
 		} else {
 			known(Model, a.Name, b.Name)

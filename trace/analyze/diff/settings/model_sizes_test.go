@@ -1,11 +1,11 @@
-package analyze_test
+package settings_test
 
 import (
 	"slices"
 	"testing"
 
 	"gpuscope/trace"
-	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff/settings"
 )
 
 func TestModelSizesListsWhatDiffers(t *testing.T) {
@@ -16,16 +16,16 @@ func TestModelSizesListsWhatDiffers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		was, now *trace.Model
-		want     []analyze.ModelSize
+		want     []settings.ModelSize
 	}{
 		{"equal", model(2, 9, map[string]int{"dim": 4}), model(2, 9, map[string]int{"dim": 4}), nil},
 		{
 			"layers and dims, in order",
 			model(16, 9, map[string]int{"vocab": 7, "dim": 4}),
 			model(4, 8, map[string]int{"vocab": 5, "dim": 2}),
-			[]analyze.ModelSize{{"layers", 16, 4}, {"dim", 4, 2}, {"vocab", 7, 5}},
+			[]settings.ModelSize{{"layers", 16, 4}, {"dim", 4, 2}, {"vocab", 7, 5}},
 		},
-		{"parameters alone", model(2, 9, nil), model(2, 8, nil), []analyze.ModelSize{{"parameters", 9, 8}}},
+		{"parameters alone", model(2, 9, nil), model(2, 8, nil), []settings.ModelSize{{"parameters", 9, 8}}},
 		{"unknown on one side", model(0, 0, map[string]int{"dim": 4}), model(2, 8, nil), nil},
 		{
 			"settings are no sizes",
@@ -33,7 +33,7 @@ func TestModelSizesListsWhatDiffers(t *testing.T) {
 			model(2, 9, map[string]int{"context": 4, "max_chunk": 2}), nil,
 		},
 	} {
-		if got := analyze.ModelSizes(c.was, c.now); !slices.Equal(got, c.want) {
+		if got := settings.ModelSizes(c.was, c.now); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
