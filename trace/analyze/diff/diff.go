@@ -57,10 +57,14 @@ type Time struct {
 type Times struct {
 	Base, Now Time
 	noise.Verdict
+	// OtherWork reports that the times are not of the same work, so they are not compared: the graphs differ,
+	// and only one side has some of the dispatches of an operator or a kind. The other side may do their work
+	// in other groups, for example in fused dispatches.
+	OtherWork bool
 }
 
-// Both reports whether both times were measured.
-func (t *Times) Both() bool { return t.Base.Measured && t.Now.Measured }
+// Both reports whether both times were measured and are of the same work.
+func (t *Times) Both() bool { return t.Base.Measured && t.Now.Measured && !t.OtherWork }
 
 // Relative returns the difference as a fraction of the baseline, and false if it is not known.
 func (t *Times) Relative() (float64, bool) {
@@ -384,6 +388,7 @@ func (d *Diff) judge(pair pairing) {
 		g := &d.Groups[i]
 		m := d.members(g)
 		g.Times.Base, g.Times.Now = d.time(m.base, false), d.time(m.now, true)
+		g.Times.OtherWork = d.otherWork(g)
 		test(&g.Times, m)
 		switch {
 		case g.Base == 0:
@@ -411,6 +416,12 @@ func (d *Diff) judge(pair pairing) {
 			t.Times.Verdict = whole.Within(&t.pair, whole.WholeBand(t.band))
 		}
 	}
+}
+
+// otherWork reports whether the times of a group are not of the same work (see Times.OtherWork).
+func (d *Diff) otherWork(g *Group) bool {
+	oneSided := func(i int) bool { return d.Rows[i].Now == nil || d.Rows[i].Base == nil }
+	return d.Joined != join.ByID && (g.By == ByOp || g.By == ByKind) && slices.ContainsFunc(g.Rows, oneSided)
 }
 
 // Count returns the number of rows for which a condition holds.

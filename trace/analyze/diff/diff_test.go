@@ -200,6 +200,44 @@ func TestTimesOfRowsAddUpToTheStep(t *testing.T) {
 	}
 }
 
+// If the graphs differ, an operator or a kind with dispatches of one side only has no verdict: their work may
+// be elsewhere on the other side. Layers and classes have all work and are judged.
+func TestGroupsOfOtherWorkAreNotJudged(t *testing.T) {
+	t.Parallel()
+	tr := noisy{seed: 3, layers: 2, steps: 24, kernel: "rms_norm", slow: 3}.trace()
+	for i := range tr.Graph.Ops {
+		if o := &tr.Graph.Ops[i]; o.Name == "layers.1.attn.norm" {
+			o.Name = "layers.1.attn.normed" // as if its work was elsewhere at the baseline
+		}
+	}
+	d := compare(t, side(noisy{seed: 4, layers: 2, steps: 24}.trace()), side(tr))
+	for _, c := range []struct {
+		by     diff.By
+		name   string
+		judged bool
+	}{
+		{diff.ByOp, "attn.norm", false},
+		{diff.ByKind, "rms_norm", false},
+		{diff.ByOp, "mlp.norm", true},
+		{diff.ByClass, "norms", true},
+		{diff.ByLayer, "layer 1", true},
+	} {
+		i := slices.IndexFunc(d.Groups, func(g diff.Group) bool { return g.By == c.by && g.Name == c.name })
+		if i < 0 {
+			t.Fatalf("there is no %s %s", c.by, c.name)
+		}
+		g := &d.Groups[i]
+		_, relative := g.Times.Relative()
+		if g.Times.OtherWork == c.judged || g.Times.Known != c.judged || relative != c.judged ||
+			g.Times.Significant != c.judged {
+			t.Errorf("%s %s: %+v, judged: want %t", c.by, c.name, g.Times, c.judged)
+		}
+		if !c.judged && g.Status != diff.Changed || !g.Times.Base.Measured || !g.Times.Now.Measured {
+			t.Errorf("%s %s: status %s, %+v", c.by, c.name, g.Status, g.Times)
+		}
+	}
+}
+
 func TestSlowedKernelIsNamedFirst(t *testing.T) {
 	t.Parallel()
 	seeds := 40

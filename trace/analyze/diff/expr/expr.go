@@ -288,6 +288,9 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 	if !r.Times.Now.Measured || c.Change && !r.Times.Base.Measured {
 		return missing("the metric was not measured on both sides")
 	}
+	if c.Change && r.Times.OtherWork {
+		return missing("the graphs differ, and only one run has some of the dispatches. Use a class or a layer")
+	}
 	if c.Unit == Percent && r.Times.Base.NS <= 0 {
 		return missing("the time at the baseline is 0")
 	}
