@@ -22,7 +22,7 @@ func TestAQuestionTakesTenPresses(t *testing.T) {
 		{
 			"what differs between prefill and decode, with old and new grids?", "V b v",
 			nil,
-			[]string{"Δ prefill: 291 grid, 112 route", "21→1", "gone"},
+			[]string{"Δ prefill: 291 grid, 112 route", "21→1", "sdpa.qk"},
 		},
 		{
 			"where did a grid change while decoding?", "1 g ] ]",

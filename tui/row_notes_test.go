@@ -93,7 +93,7 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 // The detail of rows that did not run says so first, because a small screen shows only the first lines.
 func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "v", "G", "k").reads("title", "bottom")
+	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "v", "/").typed("id:=12").press("enter").reads("title", "bottom")
 	d.reads("detail").press("z", "tab").reads("detail")
 }
 

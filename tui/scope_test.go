@@ -326,7 +326,7 @@ func TestWhyIsOfTheScopesStep(t *testing.T) {
 	d.sees("linear_q4gsw_steel", "32")
 	d.press("w").reads("over")
 	d.press("esc", "v", "w").reads("over")
-	d.press("esc", "esc", "v", "G").sees("Δ prefill", "gone")
+	d.press("esc", "esc", "v", "/").typed("id:=13").press("enter").sees("Δ prefill", "sdpa.av")
 	d.press("w").reads("over").press("[")
 	d.reads("over").press("]").reads("over")
 

@@ -80,11 +80,11 @@ func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	return all(top)
 }
 
-// children lists the direct child rows of each row.
+// children lists the direct child rows of each row, of those that ran in the selection.
 func (t *DispatchTree) children() [][]int {
 	children := make([][]int, len(t.Grouped))
 	for i := range t.Grouped {
-		if p := t.Grouped[i].Parent; p >= 0 {
+		if p := t.Grouped[i].Parent; p >= 0 && !t.Grouped[i].Gone() {
 			children[p] = append(children[p], i)
 		}
 	}

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -118,33 +117,36 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		}
 	}
 	t.total = total(t.Launches)
-	add := func(r DispatchRow) {
-		t.measure(&r)
-		r.Cost, r.Other = t.Costs.Beside(t.ofRow(&r))
+	add := func(r DispatchRow, gone []*Launch) {
+		if len(r.Units) > 0 {
+			t.measure(&r)
+			r.Cost, r.Other = t.Costs.Beside(t.ofRow(&r))
+		} else {
+			r.Missing, r.Equal = gone, true
+		}
 		if o.Baseline != nil {
-			t.delta(&r, baseline, nil)
+			t.delta(&r, baseline, gone)
 		}
 		t.Grouped = append(t.Grouped, r)
 	}
-	f := newGrouper(x, o.Selection, t.Launches)
+	f := newGrouper(t)
 	for i, p := range f.fold(o.Grouping) {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		add(DispatchRow{Row: p.Row, Label: p.label, Units: p.units, Outlier: -1})
+		add(DispatchRow{Row: p.Row, Label: p.label, Units: p.units, Outlier: -1}, p.gone)
 	}
 	if t.Costs != nil {
 		for _, set := range t.joint() {
 			r := t.join(set)
 			if cost, _ := t.Costs.Beside(t.ofRow(&r)); cost != nil {
-				add(r)
+				add(r, nil)
 			}
 		}
 	}
 	if o.Baseline.Chosen() && len(t.Launches) > 0 {
 		t.Sum = t.sum(baseline)
 	}
-	t.Grouped = append(t.Grouped, t.goneRows()...)
 	// A heading adds up the excess and the floor count of the rows below it. Members of a row of equal
 	// dispatches are skipped, because the row includes them.
 	rows := make([]tree.Row, len(t.Grouped))
@@ -283,19 +285,22 @@ func (t *DispatchTree) Each() string {
 	return "each"
 }
 
-// delta compares the total time of a row with its total time at the baseline. `gone` holds dispatches of
-// the row that ran only at the baseline. If a dispatch ran on one side but not on the other, its time on
-// the other side is 0.
+// delta compares the total time of a row with its total time at the baseline. `gone` holds dispatches of the
+// row that ran only at the baseline. If a dispatch ran on one side but not on the other, its time on the
+// other side is 0. If the graphs differ, the times of a row that is not a heading are only compared if all of
+// its dispatches have a counterpart, or none: the work of the others may be in other rows of the baseline.
 func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launch) {
 	then, of := slices.Clone(gone), &r.Delta
 	var now []*Launch
-	known, measured, timed := !t.ClockMoved, r.Summed, true
+	added := 0
+	known, measured, timed := !t.ClockMoved, r.Summed || r.Gone(), true
 	for _, unit := range r.Units {
 		for _, i := range unit {
 			l := &t.Launches[i]
 			of.PlanDiff = of.PlanDiff.Or(l.Delta.PlanDiff)
 			now, then = append(now, l), append(then, baseline[i]...)
 			if measured = measured && l.Delta.Measured; len(baseline[i]) == 0 {
+				added++
 				timed = timed && l.Time.N > 1
 				continue
 			}
@@ -306,7 +311,7 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launc
 		of.Gone = true
 		known, timed = known && l.Time.Measured(), timed && l.Time.N > 1
 	}
-	if !known {
+	if !known || t.Joined != join.ByID && !r.Group && added > 0 && len(then) > 0 {
 		return
 	}
 	for _, l := range then {
@@ -318,7 +323,7 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launc
 	}
 	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
 	of.TimeNS = r.SumNS - of.BaselineNS
-	if of.Timed = timed && len(then) > 0; of.Timed {
+	if of.Timed = timed && len(now) > 0 && len(then) > 0; of.Timed {
 		of.Equal = !t.comparison.Differ(r.SumNS, of.BaselineNS, now, then)
 	}
 }
@@ -378,64 +383,6 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 
 // Gone reports whether the dispatches of the row ran only at the baseline.
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
-
-// goneRows returns the rows for the dispatches that ran only at the baseline, below a common heading.
-// Dispatches of several layers form one row if they have the same name within the layer, the same kernel and
-// the same grid. This row has a child row for each layer. If the grouping is GroupNone, each dispatch has its
-// own row.
-func (t *DispatchTree) goneRows() []DispatchRow {
-	if len(t.Gone) == 0 {
-		return nil
-	}
-	var order []string
-	alike := map[string][]*Launch{}
-	for _, l := range t.Gone {
-		name := t.Baseline.Index.Name(l.ID)
-		if t.Grouping != GroupNone && l.Op.Layer != nil {
-			name = fmt.Sprintf("%s %s %v", InLayer(name, *l.Op.Layer), l.Plan.Kernel, l.Plan.Workgroups)
-		}
-		if alike[name] == nil {
-			order = append(order, name)
-		}
-		alike[name] = append(alike[name], l)
-	}
-	var rows []DispatchRow
-	add := func(r tree.Row, label string, gone ...*Launch) (at int) {
-		d := Delta{PlanDiff: PlanDiff{Gone: true}, HasBaseline: !t.ClockMoved}
-		for _, l := range gone {
-			d.HasBaseline = d.HasBaseline && l.Time.Measured()
-			d.BaselineNS += l.Time.Median
-		}
-		if d.Measured = d.HasBaseline; d.Measured {
-			d.TimeNS = -d.BaselineNS
-		}
-		rows = append(rows, DispatchRow{
-			Row: r, Label: label, Missing: gone, Outlier: -1, Equal: true, Delta: d,
-		})
-		return len(t.Grouped) + len(rows) - 1
-	}
-	top := tree.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
-	head := add(top, "gone", t.Gone...)
-	for _, name := range order {
-		list := alike[name]
-		first := list[0]
-		label, key := t.Baseline.Index.Name(first.ID), fmt.Sprintf("gone/d%d", first.ID)
-		if t.Grouping != GroupNone && first.Op.Layer != nil {
-			label = InLayer(label, *first.Op.Layer)
-		}
-		row := add(tree.Row{Key: key, Parent: head, Depth: 1, Children: len(list) > 1}, label, list...)
-		for _, l := range list {
-			if len(list) > 1 {
-				of := t.Baseline.Index.Name(l.ID)
-				if l.Op.Layer != nil {
-					of = LayerName(*l.Op.Layer)
-				}
-				add(tree.Row{Key: fmt.Sprintf("%s/d%d", key, l.ID), Parent: row, Depth: 2}, of, l)
-			}
-		}
-	}
-	return rows
-}
 
 // All reports whether a condition holds for all dispatches of a row.
 func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {

@@ -43,6 +43,7 @@ type place struct {
 	tree.Row
 	label string
 	units [][]int
+	gone  []*Launch // dispatches of the row that ran only at the baseline
 }
 
 // grouper builds the list of places in pre-order.
@@ -53,16 +54,22 @@ type grouper struct {
 	// one step.
 	tokens map[trace.DispatchID][]int
 	places []place
+	// gone holds the dispatches that ran only at the baseline and that have no row yet.
+	gone     []*Launch
+	baseline *Index
 }
 
-func newGrouper(x *Index, selection Selection, launches []Launch) *grouper {
-	f := &grouper{x: x, launches: launches}
-	if _, one := selection.One(); one {
+func newGrouper(t *DispatchTree) *grouper {
+	f := &grouper{x: t.Index, launches: t.Launches, gone: t.Gone}
+	if t.Baseline != nil {
+		f.baseline = t.Baseline.Index
+	}
+	if _, one := t.Selection.One(); one {
 		return f // in one step, each dispatch runs only once
 	}
-	f.tokens = make(map[trace.DispatchID][]int, len(launches))
-	for i := range launches {
-		f.tokens[launches[i].ID] = append(f.tokens[launches[i].ID], launches[i].Tokens)
+	f.tokens = make(map[trace.DispatchID][]int, len(f.launches))
+	for i := range f.launches {
+		f.tokens[f.launches[i].ID] = append(f.tokens[f.launches[i].ID], f.launches[i].Tokens)
 	}
 	return f
 }
@@ -175,7 +182,71 @@ func (f *grouper) fold(by Grouping) []place {
 	default:
 		f.byLayer()
 	}
+	if len(f.gone) > 0 {
+		top := f.add(-1, "gone", "gone", nil, true, true)
+		f.places[top].gone = f.gone
+		f.addGone(top, f.gone, by != GroupNone)
+	}
 	return f.places
+}
+
+// goneFrom removes the dispatches for which `is` returns true from f.gone, and returns them.
+func (f *grouper) goneFrom(is func(*Launch) bool) (list []*Launch) {
+	var rest []*Launch
+	for _, l := range f.gone {
+		if is(l) {
+			list = append(list, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	f.gone = rest
+	return list
+}
+
+// addGone adds rows for dispatches that ran only at the baseline. Dispatches of several layers share a row,
+// if `fold` is set and they have the same name within the layer, the same kernel and the same grid. The row
+// then has a child row for each layer.
+func (f *grouper) addGone(parent int, gone []*Launch, fold bool) {
+	var order []string
+	alike := map[string][]*Launch{}
+	for _, l := range gone {
+		name := f.baseline.Name(l.ID)
+		if fold && l.Op.Layer != nil {
+			name = fmt.Sprintf("%s %s %v", InLayer(name, *l.Op.Layer), l.Plan.Kernel, l.Plan.Workgroups)
+		}
+		if alike[name] == nil {
+			order = append(order, name)
+		}
+		alike[name] = append(alike[name], l)
+	}
+	row := func(parent int, key, label string, of ...*Launch) int {
+		at := f.add(parent, key, label, nil, false, false)
+		f.places[at].gone = of
+		return at
+	}
+	for _, name := range order {
+		list := alike[name]
+		first := list[0]
+		label, key := f.baseline.Name(first.ID), fmt.Sprintf("gone/d%d", first.ID)
+		switch {
+		case f.places[parent].Key != "gone":
+			label = Label(first.Op, first.Dispatch)
+		case fold && first.Op.Layer != nil:
+			label = InLayer(label, *first.Op.Layer)
+		}
+		at := row(parent, key, label, list...)
+		for _, l := range list {
+			if len(list) == 1 {
+				break
+			}
+			of := f.baseline.Name(l.ID)
+			if l.Op.Layer != nil {
+				of = LayerName(*l.Op.Layer)
+			}
+			row(at, fmt.Sprintf("%s/d%d", key, l.ID), of, l)
+		}
+	}
 }
 
 // layer is one layer of a step with its launches.
@@ -228,6 +299,9 @@ func (f *grouper) part(name string, launches []int) {
 	for _, i := range launches {
 		f.leaf(row, f.label(i), i)
 	}
+	gone := f.goneFrom(func(l *Launch) bool { return f.baseline.Graph.Layers.Part(l.Op) == name })
+	f.places[row].gone = gone
+	f.addGone(row, gone, true)
 }
 
 // equalLayers divides layers into groups of equal shape. The groups are in order of their first layers.
@@ -269,6 +343,7 @@ func (f *grouper) layers(equal []*layer) {
 		label = "layers " + printable.Ranges(list)
 	}
 	row := f.add(-1, key, label, units, true, true)
+	here := func(l *Launch) bool { return l.Op.Layer != nil && slices.Contains(list, *l.Op.Layer) }
 	for _, in := range BlocksOf(units, func(i int) string { return f.launches[i].Op.Block }) {
 		parent := row
 		if in.Block != "" {
@@ -279,5 +354,14 @@ func (f *grouper) layers(equal []*layer) {
 			of := fmt.Sprintf("%s/%s/%s", key, in.Block, f.key(first))
 			f.several(parent, of, f.label(first), members, f.layer)
 		}
+		if in.Block != "" {
+			inBlock := func(l *Launch) bool { return here(l) && l.Op.Block == in.Block }
+			f.places[parent].gone = f.goneFrom(inBlock)
+			f.addGone(parent, f.places[parent].gone, true)
+			f.places[row].gone = append(f.places[row].gone, f.places[parent].gone...)
+		}
 	}
+	rest := f.goneFrom(here)
+	f.addGone(row, rest, true)
+	f.places[row].gone = append(f.places[row].gone, rest...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/report"
 	"gpuscope/trace/tracetest"
 )
@@ -71,16 +72,24 @@ func TestDeltaOfDecodeAgainstPrefill(t *testing.T) {
 	}
 	for op, want := range map[string]string{
 		"embed": "42→1", "q": "32→1024 r steel→bicol", "sdpa.split": "+", "rope_q": "672→16",
-		"attn.sdpa.qk": "-", "attn.sdpa.softmax": "-", "gone": "-",
+		"sdpa.qk": "-", "sdpa.softmax": "-",
 	} {
 		if got[op] != want {
 			t.Errorf("%s: Δ %q, want %q", op, got[op], want)
 		}
 	}
-	last := len(tab.Rows) - 1
+	last := 0 // the last removed row: a layer of a row that is in the block of attention
+	for i := range tab.Grouped {
+		if tab.Grouped[i].Gone() {
+			last = i
+		}
+	}
 	row := tab.Rows[last].Parent
 	if !tab.Grouped[row].Gone() || tab.Grouped[row].Count() != 16 {
-		t.Errorf("the last row groups %d dispatches", tab.Grouped[row].Count())
+		t.Errorf("the last removed row groups %d dispatches", tab.Grouped[row].Count())
+	}
+	if block := tab.Rows[row].Parent; tab.Grouped[block].Label != "attn" || tab.Grouped[block].Gone() {
+		t.Errorf("it is in %s, want the block of attention", tab.Grouped[block].Label)
 	}
 	if one := &tab.Grouped[last]; !one.Gone() || one.Count() != 1 || one.Label != "L15" {
 		t.Errorf("the last row in it is %s, with %d dispatches", one.Label, one.Count())
@@ -95,6 +104,77 @@ func TestDeltaOfDecodeAgainstPrefill(t *testing.T) {
 	}
 	if n := len(tab.Launches); n != len(x.Trace.Steps[3].Dispatches) {
 		t.Errorf("removed dispatches are counted: %d", n)
+	}
+}
+
+// The times of a heading at the baseline are the sums of those of its rows, also if some dispatches ran on
+// only one side. The times of the rows without a heading add up to the total, and those of the layers are the
+// times that a diff has.
+func TestHeadingsAddUpAtTheBaseline(t *testing.T) {
+	other := tracetest.Llama(16, 5) // of a graph in which some operators have other names
+	for i := range other.Graph.Ops {
+		if o := &other.Graph.Ops[i]; o.ShortName() == "down" || o.Name == "lm_head" {
+			o.Name += "_proj"
+		}
+	}
+	for name, c := range map[string]struct{ now, base *analyze.Index }{
+		"routes": {analyze.NewIndex(tracetest.Llama(16, 5)), nil},
+		"layers": {analyze.NewIndex(tracetest.Llama(4, 5)), analyze.NewIndex(tracetest.Llama(16, 5))},
+		"names":  {analyze.NewIndex(other), analyze.NewIndex(tracetest.Llama(16, 5))},
+	} {
+		b := &analyze.Baseline{Index: c.base, Selection: analyze.Selection{}}
+		if b.Index == nil {
+			b.Index = c.now
+		}
+		b.Selection = b.Index.Step(0)
+		for _, by := range analyze.GroupingNames() {
+			fold, _ := analyze.ParseGrouping(by)
+			tab := dispatched(c.now, len(c.now.Trace.Steps)-1, analyze.Options{Baseline: b, Grouping: fold})
+			below := make([]float64, len(tab.Grouped))
+			all := 0.0
+			for i := range tab.Grouped {
+				switch r := &tab.Grouped[i]; {
+				case r.Joint:
+				case r.Parent >= 0:
+					below[r.Parent] += r.Delta.BaselineNS
+				default:
+					all += r.Delta.BaselineNS
+				}
+			}
+			for i := range tab.Grouped {
+				if r := &tab.Grouped[i]; r.Group && math.Abs(r.Delta.BaselineNS-below[i]) > 1e-6 {
+					t.Errorf("%s by %s: %s took %v, its rows %v",
+						name, by, r.Label, r.Delta.BaselineNS, below[i])
+				}
+			}
+			if fold != analyze.GroupLayer {
+				continue
+			}
+			if want := tab.Sum.Delta.BaselineNS; math.Abs(all-want) > 1e-6 {
+				t.Errorf("%s: the rows took %v, the total %v", name, all, want)
+			}
+			d, err := diff.Of(t.Context(), diff.Side{Index: b.Index, Selection: b.Selection},
+				diff.Side{Index: c.now, Selection: tab.Selection})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := 0.0, 0.0
+			for i := range tab.Grouped {
+				if r := &tab.Grouped[i]; r.Group && r.Parent < 0 && strings.HasPrefix(r.Label, "layer") {
+					got += r.Delta.BaselineNS
+				}
+			}
+			layers := 0
+			for _, g := range d.GroupsBy(diff.ByLayer) {
+				if strings.HasPrefix(g.Name, "layer ") && g.Now > 0 {
+					want += g.Times.Base.NS
+					layers++
+				}
+			}
+			if layers == 0 || math.Abs(got-want) > 1e-6 {
+				t.Errorf("%s: %d layers took %v, in the diff %v", name, layers, got, want)
+			}
+		}
 	}
 }
 
