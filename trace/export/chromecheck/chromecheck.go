@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"gpuscope/internal/compress"
+	"gpuscope/trace"
 )
 
 // Rule is a rule that an event or a file can break.
@@ -112,16 +113,17 @@ func IsChrome(path string) bool {
 
 // Check reads a file, which may be compressed, and calls report for each violation. Violations of RuleNesting
 // and RuleFlow come last, because they need all events. The error is that of the reader, or wraps
-// ErrTooLarge. What is kept of a file has at most 192 MiB, which is 8,388,608 slices.
+// ErrTooLarge or, if the end of a compressed file is missing, trace.ErrTruncated. What is kept of a file has
+// at most 192 MiB, which is 8,388,608 slices.
 func Check(in io.Reader, report func(Violation)) (Summary, error) {
 	r, _, err := compress.NewReader(in)
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, truncated(err)
 	}
 	c := &checker{report: report, threads: map[thread]*track{}, in: &reader{in: r, left: maxEvent}}
 	err = c.file()
 	if c.in.err != nil && !errors.Is(c.in.err, io.EOF) {
-		return c.Summary, c.in.err
+		return c.Summary, truncated(c.in.err)
 	}
 	if err != nil {
 		return c.Summary, err
@@ -133,6 +135,14 @@ func Check(in io.Reader, report func(Violation)) (Summary, error) {
 		c.tracks()
 	}
 	return c.Summary, nil
+}
+
+// truncated returns a clearer error for compressed data whose end is missing.
+func truncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the compressed file is %w: its end is missing", trace.ErrTruncated)
+	}
+	return err
 }
 
 // thread identifies a track.

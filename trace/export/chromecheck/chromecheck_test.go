@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"gpuscope/internal/compress"
+	"gpuscope/trace"
 	"gpuscope/trace/export/chromecheck"
 )
 
@@ -224,6 +225,30 @@ func TestReadErrorsAreReturned(t *testing.T) {
 		func(v chromecheck.Violation) { t.Log(v) })
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
+	}
+}
+
+func TestTruncatedCompressedFilesAreReported(t *testing.T) {
+	t.Parallel()
+	text := "[" + strings.Repeat(x("1.000", "5.000")+",\n", 1000)
+	for _, m := range compress.Methods {
+		var file bytes.Buffer
+		w, err := m.NewWriter(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{6, file.Len() / 2, file.Len() - 1} {
+			_, err := chromecheck.Check(bytes.NewReader(file.Bytes()[:n]), func(chromecheck.Violation) {})
+			if !errors.Is(err, trace.ErrTruncated) {
+				t.Errorf("%s, %d of %d bytes: %v, want ErrTruncated", m.Name, n, file.Len(), err)
+			}
+		}
 	}
 }
 
