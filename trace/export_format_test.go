@@ -37,6 +37,13 @@ func init() {
 		},
 	})
 	trace.RegisterExport(trace.Export{
+		Name: "names-json", Doc: "the kinds of operators", Suffix: ".names.json",
+		Write: func(w io.Writer, _ *trace.Trace) error {
+			_, err := io.WriteString(w, "\n[]")
+			return err
+		},
+	})
+	trace.RegisterExport(trace.Export{
 		Name: "name-files", Doc: "a file for each operator", Suffix: ".namefiles",
 		WriteFolder: func(dir string, t *trace.Trace) error {
 			for i := range t.Graph.Ops {
@@ -55,13 +62,16 @@ func init() {
 
 func TestAnExportIsWrittenAndNotOpened(t *testing.T) {
 	t.Parallel()
-	for _, suffix := range []string{".names", ".names.gz"} {
+	for suffix, name := range map[string]string{
+		".names": "names", ".names.gz": "names", ".names.json": "names-json", ".names.json.zst": "names-json",
+	} {
 		path := filepath.Join(t.TempDir(), "x"+suffix)
 		if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
 			t.Fatal(err)
 		}
 		f, by, err := trace.FormatOf(path)
-		if err != nil || f.Name != "names" || f.Opens() || (by != nil) != strings.HasSuffix(suffix, ".gz") {
+		packed := strings.HasSuffix(suffix, ".gz") || strings.HasSuffix(suffix, ".zst")
+		if err != nil || f.Name != name || f.Opens() || (by != nil) != packed {
 			t.Errorf("%s is of the format %q, opens %t, compressed %v: %v", path, f.Name, f.Opens(), by, err)
 		}
 		if trace.IsTrace(path) {
@@ -69,6 +79,30 @@ func TestAnExportIsWrittenAndNotOpened(t *testing.T) {
 		}
 		if _, err := trace.ReadFile(path); !errors.Is(err, trace.ErrWriteOnly) {
 			t.Errorf("reading %s: %v, want ErrWriteOnly", path, err)
+		}
+	}
+}
+
+// A file that cannot be the export that its name promises is described by its content.
+func TestAnotherFileWithTheNameOfAnExport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, content string
+		want          error
+	}{
+		{"x.names.json", "\x01\x02garbage", trace.ErrNotTrace},
+		{"x.names.json.gz", "\x01\x02garbage", trace.ErrNotTrace},
+		{"x.names.json.zst", "garbage", trace.ErrNotTrace},
+		{"x.names", "", trace.ErrNotTrace},
+		{"y.names.json.zst", "\x28\xb5\x2f\xfd", trace.ErrTruncated},
+	} {
+		path := filepath.Join(dir, c.name)
+		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := trace.ReadFile(path); !errors.Is(err, c.want) || errors.Is(err, trace.ErrWriteOnly) {
+			t.Errorf("%s with %q: %v, want %v", c.name, c.content, err, c.want)
 		}
 	}
 }

@@ -85,6 +85,13 @@ func (f Format) Opens() bool { return f.read != nil }
 // gzipped reports whether files of the format are always gzipped.
 func (f Format) gzipped() bool { return strings.HasSuffix(f.Suffix, compress.Gzip.Suffix) }
 
+// begins reports whether a file can have this write-only format. The beginning of a JSON file shows that, and
+// the other formats are known by their names alone.
+func (f Format) begins(path string) bool {
+	start := beginningOf(path)
+	return len(start) > 0 && (!strings.HasSuffix(f.Suffix, ".json") || start[0] == '{' || start[0] == '[')
+}
+
 // Folder reports whether the format is a folder of files.
 func (f Format) Folder() bool { return f.writeFolder != nil }
 

@@ -34,10 +34,11 @@ func ReadFile(path string) (*Trace, error) {
 		return nil, fileError("read", path, err)
 	}
 	t, err := Read(f)
-	if form, _, unknown := FormatOf(path); err != nil && unknown == nil && !form.Opens() {
-		err = writeOnly(form)
-	}
 	if err != nil {
+		form, _, unknown := FormatOf(path)
+		if unknown == nil && !form.Opens() && form.begins(path) {
+			err = writeOnly(form)
+		}
 		return nil, fileError("read", path, err)
 	}
 	return t, nil
