@@ -149,6 +149,27 @@ func TestKinetoEventsWithoutIDsAreNotJoined(t *testing.T) {
 	}
 }
 
+// A profile with events is in a known format, even if it has no kernel in a step.
+func TestProfilesWithoutAKernelInAStepAreRefused(t *testing.T) {
+	for name, events := range map[string]string{
+		"kernels with the correlation of another launch": `
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":50},
+{"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":5}},
+{"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":80,"dur":1,"args":{"correlation":5}},
+{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":9,"dur":1,"args":{"correlation":5}}`,
+		"operators only": `{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":2,"dur":5}`,
+	} {
+		_, err := Read(strings.NewReader(`{"traceEvents": [`+events+`]}`), Run{})
+		if !errors.Is(err, ErrNoKernels) || errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v, want ErrNoKernels", name, err)
+		}
+	}
+	_, err := Read(strings.NewReader(`{"traceEvents": [{"ph":"M"}]}`), Run{})
+	if !errors.Is(err, ErrFormat) {
+		t.Errorf("no complete event: %v, want ErrFormat", err)
+	}
+}
+
 func TestChromeTracesOfOtherProgramsHaveOneStep(t *testing.T) {
 	got, err := Read(strings.NewReader(`[{"ph":"X","cat":"gpu","name":"outer","pid":1,"tid":1,"ts":0,"dur":9},
 {"ph":"X","cat":"gpu","name":"a","pid":1,"tid":1,"ts":1,"dur":2},

@@ -40,6 +40,9 @@ var formats = []format{executorch, attestation, llamacpp, llamacppVulkan, onnxru
 // ErrFormat is wrapped by the error for a file that is not a profile in a known format.
 var ErrFormat = errors.New("not a profile in a known format")
 
+// ErrNoKernels is wrapped by the error for a profile that has events, but no kernel that belongs to a step.
+var ErrNoKernels = errors.New("no step of the profile has kernels")
+
 // ErrTooLarge is wrapped by the error for a profile that exceeds a limit of this package.
 var ErrTooLarge = errors.New("the profile is too large")
 
@@ -66,7 +69,8 @@ var (
 // is absent in the trace. If the end of a list of events is missing, the trace has an event of the kind
 // trace.EventCut.
 //
-// The error wraps ErrFormat for a file of no known format. It wraps ErrTooLarge for a profile that exceeds a
+// The error wraps ErrFormat for a file of no known format. It wraps ErrNoKernels for a profile in Chrome JSON
+// without a kernel in a step. It wraps ErrTooLarge for a profile that exceeds a
 // limit, or whose trace would exceed a limit of trace.Read. So trace.Read accepts the result, in every
 // storage format and compression.
 func Read(in io.Reader, run Run) (*trace.Trace, error) {

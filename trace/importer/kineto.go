@@ -67,8 +67,16 @@ func readKineto(in io.Reader, t *trace.Trace) error {
 	if err := r.split(newModel(t)); err != nil {
 		return err
 	}
-	if len(t.Steps) == 0 {
+	switch {
+	case len(t.Steps) > 0:
+	case r.n == 0:
 		return fmt.Errorf("%w: it has no complete events", ErrFormat)
+	case len(r.kernels) == 0:
+		return fmt.Errorf("%w: its %d complete events are operators, calls and annotations. Profile with "+
+			"the activity CUDA", ErrNoKernels, r.n)
+	default:
+		return fmt.Errorf("%w: none of its %d kernels was launched in one of its %d annotations. Each "+
+			"kernel needs the correlation of its own launch", ErrNoKernels, len(r.kernels), len(r.steps))
 	}
 	r.finish()
 	d.note(t)
