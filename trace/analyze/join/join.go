@@ -19,7 +19,7 @@ const (
 	// If no dispatch has the name of a baseline dispatch, the baseline dispatch belongs to the operator that
 	// it was fused into.
 	ByOperator
-	// ByOrder: the graphs have no dispatch in common. Dispatches are paired in order of submission.
+	// ByOrder: the graphs have no operator in common. Dispatches are paired in order of submission.
 	ByOrder
 )
 
@@ -48,11 +48,16 @@ type Pairs struct {
 }
 
 // Join finds the counterparts of each item at the baseline. If the baseline has several items of the matching
-// dispatch, Join takes the item that did the same work.
+// dispatch, Join takes the item that did the same work. If the sides are swapped, How is the same.
 func Join(now, baseline *Side) Pairs {
 	p := Pairs{Of: make([][]int, len(now.Items))}
-	if !SameDispatches(now.Trace, baseline.Trace) {
+	switch {
+	case SameDispatches(now.Trace, baseline.Trace):
+	case len(now.Items) == 0 || len(baseline.Items) == 0, now.runsOperatorOf(baseline),
+		baseline.runsOperatorOf(now):
 		p.How = ByOperator
+	default:
+		p.How = ByOrder
 	}
 	names := newNames(baseline)
 	found := make(map[trace.DispatchID]bool, len(now.Items))
@@ -64,11 +69,10 @@ func Join(now, baseline *Side) Pairs {
 	if p.How == ByOperator {
 		p.parts(now, baseline, found)
 	}
-	if len(found) == 0 && len(baseline.Items) > 0 && len(now.Items) > 0 {
+	if p.How == ByOrder || p.How == ByID && len(found) == 0 {
 		for i := range min(len(now.Items), len(baseline.Items)) {
-			p.Of[i], found[baseline.Items[i].ID] = []int{i}, true
+			p.Of[i], found[baseline.Items[i].ID], p.How = []int{i}, true, ByOrder
 		}
-		p.How = ByOrder
 	}
 	for i := range baseline.Items {
 		if id := baseline.Items[i].ID; !found[id] {
@@ -148,6 +152,20 @@ func SameDispatches(x, y *trace.Trace) bool {
 		func(d, e trace.Dispatch) bool {
 			return d.Label == e.Label && a.Ops[d.Op].Name == b.Ops[e.Op].Name
 		})
+}
+
+// runsOperatorOf reports whether an operator that ran on one side also ran on the other, whole or in parts.
+// That some of its parts ran is not enough: two unrelated models can have a name in common.
+func (s *Side) runsOperatorOf(other *Side) bool {
+	ran := map[string]bool{}
+	for i := range other.Items {
+		ran[other.op(&other.Items[i]).Name] = true
+	}
+	missing := func(name string) bool { return !ran[name] }
+	return slices.ContainsFunc(s.Items, func(l Item) bool {
+		o := s.op(&l)
+		return ran[o.Name] || len(o.Parts) > 0 && !slices.ContainsFunc(o.Parts, missing)
+	})
 }
 
 func (s *Side) op(l *Item) *trace.Op {
