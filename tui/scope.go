@@ -110,14 +110,17 @@ func (sel *selection) scopeWords() (words, short string) {
 	return report.SelectionText(s), s.Short()
 }
 
-// tabled returns the selected steps that the current view uses: those of its table, or all of them if the
-// view shows only the last one.
+// tabled returns the selected steps that the current view uses: those of its table or of its sums, or all of
+// them if the view shows only the last one.
 func (sel *selection) tabled() analyze.Selection {
-	now := sel.speaks()
-	if sel.view().Takes() == report.OneStep {
-		return now.scope
+	now, takes := sel.speaks(), sel.view().Takes()
+	if takes == report.OneStep {
+		if !sel.view().Sums() {
+			return now.scope
+		}
+		takes = report.AnySteps
 	}
-	return command.Part(sel.index, now.scope, now.against, sel.view().Takes())
+	return command.Part(sel.index, now.scope, now.against, takes)
 }
 
 // compared returns the baseline for the given steps, or nil if there is none.
@@ -242,7 +245,7 @@ func (sel *selection) setBase() {
 		sel.say("baseline removed; tables are compared with the previous step or, if several steps are selected, with the prefill")
 	} else {
 		sel.base = b
-		s := sel.speaks().scope
+		s := sel.index.Routed(sel.speaks().scope) // as every comparison narrows a baseline
 		said := fmt.Sprintf(command.Keyed("baseline: %s; press {baseline} again to remove the baseline"),
 			report.SelectionText(s))
 		if s.Chunk != "" {

@@ -88,6 +88,49 @@ func TestOneHeadlineForTheSelectedSteps(t *testing.T) {
 	}
 }
 
+// If the run changes its routes within the selection, Step names the steps with the routes of the last one.
+// Its speed and what to fix first are of these.
+func TestStepNamesTheStepsOfItsSums(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(15, 24)
+	if err := analyzetest.Cost(tr, 23); err != nil {
+		t.Fatal(err)
+	}
+	tr.Observer = nil
+	for i := 1; i < 23; i++ {
+		s := &tr.Steps[i]
+		s.Timing, s.Cold = trace.TimingStep, false
+		wall := int64(20e6) // before the change of routes
+		if i >= 13 {
+			wall = 8e6
+		} else {
+			tracetest.Reroute(tr, i)
+		}
+		s.CPU.TotalNS, s.GPU.SpanNS = trace.Measured(wall), trace.Measured(3e6)
+	}
+	d := drive(t, 180, 40, tr, nil, Options{}).press("1", "v")
+	x := d.app.index
+	of := x.Routed(x.Phase(trace.Decode))
+	if len(of.Steps) != 11 || of.Rerouted != 12 {
+		t.Fatalf("selection %+v", of)
+	}
+	d.sees("showing 11 of 23 decode steps: same routes as s23")
+	d.sees("s23, last of 11 of 23 decode steps: same routes as s23 · 10 of 11 decode steps, median 8.00 ms",
+		"· 125 tok/s stepped")
+	h, err := headline.Of(context.Background(), x, of)
+	if err != nil || h.First == nil || math.Abs(h.Rate-125) > 1e-9 {
+		t.Fatalf("headline %+v, error %v", h, err)
+	}
+	shown := d.screen()
+	lines := advice.Lines(h)
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(shown, " "+l) }) {
+		t.Errorf("none of %q:\n%s", lines, shown)
+	}
+	d.press("V").sees("showing this step", " 10 of 11 decode steps with the routes of s23, median 8.00 ms")
+	// Resize has no such numbers: it names the steps of all of which it lists the changed grids.
+	d.press("v", "3").sees("showing all 23 warm decode steps")
+}
+
 // Three presses lead from a decode step to its differences from the prefill.
 func TestAScopeIsABase(t *testing.T) {
 	t.Parallel()

@@ -128,11 +128,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	}
 	first := min(most, len(counts))
 	differ := strings.Join(counts[:first], ", ")
-	called := t.Baseline.Selection.Called()
-	if t.Baseline.Selection.Apart > 0 {
-		called = t.Baseline.Selection.Counted()
-	}
-	delta := table.Say(0, "Δ %s: %s", called, differ)
+	delta := table.Say(0, "Δ %s: %s", BaselineName(t.Baseline.Selection), differ)
 	delta.Short = fmt.Sprintf("Δ %s: %s", t.Baseline.Selection.Short(), differ)
 	if len(t.Baseline.Selection.Short()) > 8 { // the differences matter more than a long name
 		delta.Short = "Δ " + differ

@@ -2,25 +2,29 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 )
 
-// Pace returns a line about the speed of the run that contains a step: its decode steps, its warm and cold
-// prefill, and the position of the step. The line shows the wall times of the steps whose dispatches were
-// not timed, or reports that there is no such step.
-func Pace(x *analyze.Index, step int) table.Line {
+// Pace returns a line about the speed of the run that contains the selected steps: its warm decode steps or
+// executions, its warm and cold prefill, and the position of the last selected step. The line shows the wall
+// times of the steps whose dispatches were not timed, or reports that there is no such step. If several
+// decode steps or several executions are selected, it is about these instead of those of the run. All these
+// steps used the same routes: `selected` is narrowed by Index.Routed.
+func Pace(x *analyze.Index, selected analyze.Selection) table.Line {
 	if x.Trace.Engine != "" {
 		return importedPace(x)
 	}
 	var parts []table.Segment
-	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {
+	if decode := paced(x, trace.Decode, selected); len(decode.Steps) > 0 && !decode.AllCold {
 		n := table.Plural(len(decode.Steps), "decode step")
 		if decode.Cold > 0 {
 			n = table.Plural(len(decode.Steps), "warm decode step")
 		}
+		n += routesOf(decode, selected)
 		u := x.UntimedOf(decode)
 		again := u.From != "" // no decode step ran untimed, so u comes from a repeated step
 		if x.Trace.Device.None() {
@@ -48,11 +52,12 @@ func Pace(x *analyze.Index, step int) table.Line {
 			})
 		}
 	}
-	if executions := x.Phase(trace.Execute); len(executions.Steps) > 0 {
-		return table.Line{Separator: " · ", Segments: []table.Segment{executionPart(x, executions)}}
+	if executions := paced(x, trace.Execute, selected); len(executions.Steps) > 0 {
+		part := executionPart(x, executions, routesOf(executions, selected))
+		return table.Line{Separator: " · ", Segments: []table.Segment{part}}
 	}
 	parts = append(parts, prefillParts(x)...)
-	s := &x.Trace.Steps[step]
+	s := &x.Trace.Steps[selected.Last()]
 	at := fmt.Sprintf("position %s", table.Integer(s.Position+len(s.Tokens)))
 	if of := x.Trace.Model.Dims["context"]; of > 0 {
 		at += " of " + table.Integer(of)
@@ -60,10 +65,30 @@ func Pace(x *analyze.Index, step int) table.Line {
 	return table.Line{Separator: " · ", Segments: append(parts, table.Segment{Rank: 2, Text: at})}
 }
 
+// paced returns the steps of a phase whose speed Pace shows: the selected steps if they were chosen from
+// several and all belong to the phase, else the warm steps of the phase that Index.Routed keeps. What to fix
+// first is of the same steps.
+func paced(x *analyze.Index, phase trace.Phase, selected analyze.Selection) analyze.Selection {
+	other := func(step int) bool { return x.Trace.Steps[step].Phase != phase }
+	if !selected.Chosen() || slices.ContainsFunc(selected.Steps, other) {
+		return x.Routed(x.Phase(phase))
+	}
+	return selected
+}
+
+// routesOf names the routes of the steps whose speed Pace shows, if others of their phase were left out. It
+// returns "" for selected steps, which the title names.
+func routesOf(s, selected analyze.Selection) string {
+	if s.Rerouted == 0 || selected.Chosen() {
+		return ""
+	}
+	return " with the routes of " + s.Like
+}
+
 // executionPart returns the segment with the number of executions and, if some ran untimed on a warm device,
-// their median time.
-func executionPart(x *analyze.Index, executions analyze.Selection) table.Segment {
-	n := table.Plural(len(executions.Steps), "execution")
+// their median time. `routes` says which executions these are, or is "".
+func executionPart(x *analyze.Index, executions analyze.Selection, routes string) table.Segment {
+	n := table.Plural(len(executions.Steps), "execution") + routes
 	u := x.UntimedOf(executions)
 	switch ns, ok := u.Wall.NS(); {
 	case x.Trace.Device.None():

@@ -52,7 +52,7 @@ func TestRatesSayTheMode(t *testing.T) {
 	if d := cmp.Diff(wantModes, modes); d != "" {
 		t.Error(d)
 	}
-	pace := func() string { return report.Pace(analyze.NewIndex(tr), 5).String() }
+	pace := func() string { return report.Pace(analyze.NewIndex(tr), only(5)).String() }
 	want := "5 of 8 decode steps, median 2.00 ms (2.00–6.00) · 500 tok/s pipelined · "
 	if !strings.HasPrefix(pace(), want) {
 		t.Errorf("%s\nwant %s", pace(), want)
@@ -182,3 +182,6 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 		t.Errorf("sorted with costs of 1 round %q, by isolated times %q", alone, want)
 	}
 }
+
+// only selects one step by its index.
+func only(step int) analyze.Selection { return analyze.Selection{Steps: []int{step}} }

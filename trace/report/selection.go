@@ -34,9 +34,13 @@ func StepCount(s analyze.Selection) string {
 	return table.Plural(n, "step")
 }
 
-// tokensText says why analyze.SameTokens excluded steps.
+// tokensText says why analyze.SameTokens excluded steps, and which of the others analyze.Index.Routed kept.
 func tokensText(s analyze.Selection) string {
-	return "those that read " + table.Plural(s.Tokens, "token")
+	text := "those that read " + table.Plural(s.Tokens, "token")
+	if s.Rerouted > 0 {
+		text += ", same routes as " + s.Like
+	}
+	return text
 }
 
 // OtherTokens warns of a baseline whose steps read another number of tokens than the selected steps: the
@@ -80,6 +84,15 @@ func SelectionText(s analyze.Selection) string {
 		return fmt.Sprintf("all %s cold %ssteps", table.Integer(len(s.Steps)), kind)
 	}
 	return fmt.Sprintf("all %s warm %ssteps", table.Integer(len(s.Steps)), kind)
+}
+
+// BaselineName returns the name of a baseline, with the number of its steps if some were excluded because of
+// their routes or their numbers of tokens: "decode", "decode n=77 of 199".
+func BaselineName(s analyze.Selection) string {
+	if s.Rerouted+s.Apart > 0 {
+		return s.Counted()
+	}
+	return s.Called()
 }
 
 // SelectionPart returns the title segment for a selection that may have several steps.

@@ -44,7 +44,7 @@ func init() {
 }
 
 // Steps returns the table of the selected steps, including cold steps. An empty selection means all steps.
-// If there is a baseline, each step is compared with it.
+// If there is a baseline, each step is compared with it, narrowed by Index.Routed.
 func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Baseline) *table.Table {
 	rows, step := x.Rows, func(row int) int { return row }
 	if selection.Steps != nil {
@@ -191,6 +191,9 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 			}),
 	}
 	if baseline != nil {
+		b := *baseline
+		b.Selection = b.Index.Routed(b.Selection)
+		baseline = &b
 		wall := slices.IndexFunc(columns, func(c table.Column) bool { return c.Name == "wall_ms" })
 		columns = slices.Insert(columns, wall+1, stepDeltaColumn(analyze.NewStepBaseline(baseline), x, of))
 	}
@@ -199,7 +202,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		t.Title = []table.Line{table.Title(SelectionPart(selection))}
 	}
 	if baseline != nil {
-		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", baseline.Selection.Called())))
+		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", BaselineName(baseline.Selection))))
 	}
 	t.Notes = DroppedNotes(x)
 	return t

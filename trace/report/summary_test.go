@@ -427,16 +427,16 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 	}
 	warm := analyze.NewIndex(&cold)
 	want := fmt.Sprintf("%d warm decode steps", len(warm.Phase(trace.Decode).Steps))
-	if !strings.HasPrefix(report.Pace(warm, 6).String(), want) {
-		t.Errorf("want %s: %q", want, report.Pace(warm, 6))
+	if !strings.HasPrefix(report.Pace(warm, only(6)).String(), want) {
+		t.Errorf("want %s: %q", want, report.Pace(warm, only(6)))
 	}
 	if u := x.UntimedOf(x.Phase(trace.Decode)); u.From != "s5 ×31" {
 		t.Errorf("decode has times from %q", u.From)
 	}
-	if pace := report.Pace(x, 6).Fit(35); !strings.Contains(pace, " decode steps, 10.0 ms (s5 ×31)") {
+	if pace := report.Pace(x, only(6)).Fit(35); !strings.Contains(pace, " decode steps, 10.0 ms (s5 ×31)") {
 		t.Errorf("shortened, the time of one step must keep its origin: %s", pace)
 	}
-	if pace := report.Pace(x, 6).String(); !strings.Contains(pace, "untimed 10.0 ms (s5 ×31) · 100 tok/s") {
+	if pace := report.Pace(x, only(6)).String(); !strings.Contains(pace, "untimed 10.0 ms (s5 ×31) · 100 tok/s") {
 		t.Errorf("the next step: %q", pace)
 	}
 	tr.Observer, tr.Steps[5].Whole = nil, nil
@@ -444,7 +444,7 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 		for i := range tr.Steps {
 			tr.Steps[i].Timing = level
 		}
-		pace := report.Pace(analyze.NewIndex(tr), 6).String()
+		pace := report.Pace(analyze.NewIndex(tr), only(6)).String()
 		if !strings.Contains(pace, " decode steps, all with every "+string(level)+" timed") {
 			t.Errorf("%q", pace)
 		}
@@ -459,9 +459,9 @@ func TestProfileAndPaceSayOneRate(t *testing.T) {
 	cold := &tr.Steps[1]
 	cold.Cold, cold.Timing, cold.CPU.TotalNS = true, "off", us(90_000)
 	x := analyze.NewIndex(tr)
-	rate := regexp.MustCompile(`(\d+) tok/s stepped`).FindStringSubmatch(report.Pace(x, 2).String())
+	rate := regexp.MustCompile(`(\d+) tok/s stepped`).FindStringSubmatch(report.Pace(x, only(2)).String())
 	if rate == nil {
-		t.Fatal(report.Pace(x, 2))
+		t.Fatal(report.Pace(x, only(2)))
 	}
 	var y rates.Tally
 	for i := range tr.Steps {
@@ -658,7 +658,7 @@ func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 		}
 		last := &tr.Steps[len(c.pieces)]
 		last.Timing, last.Cold, last.CPU.TotalNS = "step", false, us(1000)
-		if pace := report.Pace(analyze.NewIndex(tr), 0).String(); !strings.Contains(pace, c.want) {
+		if pace := report.Pace(analyze.NewIndex(tr), only(0)).String(); !strings.Contains(pace, c.want) {
 			t.Errorf("%+v: %s\nwant %s", c.pieces, pace, c.want)
 		}
 	}
@@ -666,7 +666,7 @@ func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 	for i, wall := range []int64{30_000, 1000, 9000} {
 		tr.Steps[i].Timing, tr.Steps[i].Cold, tr.Steps[i].CPU.TotalNS = "step", i == 0, us(wall)
 	}
-	pace := report.Pace(analyze.NewIndex(tr), 0).String()
+	pace := report.Pace(analyze.NewIndex(tr), only(0)).String()
 	if !strings.Contains(pace, "prefill of 8 tokens: 9.00 ms warm (30.0 cold)") {
 		t.Error(pace)
 	}

@@ -280,6 +280,23 @@ func (r *runner) repeat(step, n int) {
 	}
 }
 
+// Reroute gives the attention of some steps another route, with another kernel, as if they had been at other
+// positions.
+func Reroute(t *trace.Trace, steps ...int) {
+	for _, i := range steps {
+		s := &t.Steps[i]
+		s.Dispatches = slices.Clone(s.Dispatches)
+		for k := range s.Dispatches {
+			p := t.Plans[s.Dispatches[k].Plan]
+			if t.Graph.Ops[t.Graph.Dispatches[p.Dispatch].Op].Kind == "sdpa_with_kv_cache" {
+				p.Route, p.Kernel = "old", p.Kernel+".old"
+				t.Plans = append(t.Plans, p)
+				s.Dispatches[k].Plan = trace.PlanID(len(t.Plans) - 1)
+			}
+		}
+	}
+}
+
 // Renumber returns a step in which each plan id is replaced by to(id).
 func Renumber(s trace.Step, to func(trace.PlanID) trace.PlanID) trace.Step {
 	s.Resize.Passes = slices.Clone(s.Resize.Passes)

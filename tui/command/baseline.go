@@ -33,12 +33,16 @@ func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Sel
 }
 
 // Compare compares a selection with its baseline. One step has too few times to know whether it differs from
-// another run, so all steps of its phase are compared instead.
+// another run, so the steps of its phase that took the same routes are compared instead.
 func Compare(ctx context.Context, x *analyze.Index, s analyze.Selection, b *analyze.Baseline) (*diff.Diff,
 	error,
 ) {
 	if step, one := s.One(); one && b.Index != x {
 		s = x.Phase(x.Trace.Steps[step].Phase)
+		// diff.Of keeps the routes of the last step: if the step took others, it must be the last.
+		if at, warm := slices.BinarySearch(s.Steps, step); warm && !slices.Contains(x.Routed(s).Steps, step) {
+			s.Steps = s.Steps[:at+1]
+		}
 	}
 	return diff.Of(ctx, diff.Side{Index: b.Index, Selection: b.Selection}, diff.Side{Index: x, Selection: s})
 }

@@ -61,3 +61,21 @@ func TestTheBaselineHasThePhasesOfTheSelection(t *testing.T) {
 		}
 	}
 }
+
+// One step stands for the steps of its phase with the same routes, also if later steps have others.
+func TestAStepIsComparedAsTheStepsWithItsRoutes(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Run(1, 40, 1, 1, 1, 1, 1, 1, 1)
+	for i := range tr.Steps {
+		tr.Steps[i].Cold = false
+	}
+	tracetest.Reroute(tr, 1, 2, 3)
+	x, other := analyze.NewIndex(tr), analyze.NewIndex(tracetest.Run(1, 40, 1, 1, 1, 1, 1, 1, 1))
+	for step, want := range map[int][]int{2: {1, 2}, 3: {1, 2, 3}, 5: {4, 5, 6, 7}, 7: {4, 5, 6, 7}} {
+		s := x.Step(step)
+		d, err := Compare(t.Context(), x, s, SameKind(other, "old.json", x, s))
+		if err != nil || !slices.Equal(d.Now.Selection.Steps, want) {
+			t.Errorf("s%d: steps %v, error %v; want %v", step, d.Now.Selection.Steps, err, want)
+		}
+	}
+}

@@ -95,6 +95,9 @@ type View interface {
 	// Takes returns which steps the view shows: the selected steps, only the last selected step, or the
 	// whole run.
 	Takes() report.Takes
+	// Sums reports whether a view of the last selected step also has numbers of all selected steps, such as
+	// what to fix first in them. These are the steps that Snapshot.Of(report.AnySteps) returns.
+	Sums() bool
 	// Pane returns the rows of the view with their cursor, or nil if the view has no rows.
 	Pane() *widget.TablePane
 	// Detailed reports whether the view has a detail pane for the selected row. Detail returns the
@@ -149,6 +152,7 @@ type Basics struct{}
 func (Basics) Actions() []command.Action         { return nil }
 func (Basics) Move(widget.Motion)                {}
 func (Basics) Takes() report.Takes               { return report.NoSteps }
+func (Basics) Sums() bool                        { return false }
 func (Basics) Pane() *widget.TablePane           { return nil }
 func (Basics) Detailed() bool                    { return false }
 func (Basics) Detail() *Detail                   { return nil }

@@ -99,9 +99,12 @@ func (s Snapshot) Stands(v View) table.Segment {
 	if _, one := s.Scope.One(); s.Step < 0 || one || v.Takes() != report.OneStep {
 		return table.Segment{}
 	}
-	n := s.Trace.Steps[s.Step].Index
+	n, of := s.Trace.Steps[s.Step].Index, s.Scope
+	if v.Sums() {
+		of = s.Of(report.AnySteps)
+	}
 	return table.Segment{
-		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(report.SelectionText(s.Scope), "all ")),
+		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(report.SelectionText(of), "all ")),
 		Short: fmt.Sprintf("s%d of %s", n, s.Scope.Name),
 	}
 }

@@ -130,12 +130,13 @@ type Diff struct {
 	classes map[*analyze.Index][]workclass.Class // of the operators of each trace
 }
 
-// Of compares two selections, narrowed by analyze.SameTokens. It returns ErrNoSteps if one of them is empty.
+// Of compares two selections. It first narrows both with Narrowed, so that all times of a side are of the
+// same steps. It returns ErrNoSteps if one of the selections is empty.
 func Of(ctx context.Context, base, now Side) (*Diff, error) {
 	if len(base.Selection.Steps) == 0 || len(now.Selection.Steps) == 0 {
 		return nil, ErrNoSteps
 	}
-	now.Selection, base.Selection = analyze.SameTokens(now.Index, now.Selection, base.Index, base.Selection)
+	base, now = Narrowed(base, now)
 	d := &Diff{
 		Base: base, Now: now, BaseRows: timedSteps(base), NowRows: timedSteps(now),
 		SameEngine: base.Index.Trace.Engine == now.Index.Trace.Engine,
@@ -166,6 +167,18 @@ func Of(ctx context.Context, base, now Side) (*Diff, error) {
 	return d, nil
 }
 
+// Narrowed returns the sides with the steps that Of compares: on both sides, those that read one number of
+// tokens and, on each side, those that took the same routes as the last of them (analyze.Options.Routed).
+// Both selections must have steps.
+func Narrowed(base, now Side) (Side, Side) {
+	o := analyze.Options{
+		Selection: now.Selection,
+		Baseline:  &analyze.Baseline{Index: base.Index, Selection: base.Selection},
+	}.Routed(now.Index)
+	base.Selection, now.Selection = o.Baseline.Selection, o.Selection
+	return base, now
+}
+
 // timedSteps returns the steps of a side whose dispatches are compared.
 func timedSteps(s Side) analyze.Selection {
 	of, t := s.Selection, s.Index.Trace
@@ -187,7 +200,7 @@ func timedSteps(s Side) analyze.Selection {
 	case len(timed) > 0:
 		of.Steps = timed
 	}
-	return s.Index.Routed(of)
+	return of
 }
 
 func (d *Diff) addRows(launches []analyze.Launch, of [][]*analyze.Launch, gone []*analyze.Launch) {

@@ -409,3 +409,76 @@ func TestRepeatsOfOneStepAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// rerouted returns a run of 20 decode steps that changes its routes at step 13. The steps before take four
+// times as long.
+func rerouted(seed uint64) *trace.Trace {
+	tr := noisy{seed: seed, steps: 21}.trace()
+	for i := 1; i < 13; i++ {
+		tracetest.Reroute(tr, i)
+		s := &tr.Steps[i]
+		wall, _ := s.CPU.TotalNS.NS()
+		span, _ := s.GPU.SpanNS.NS()
+		s.CPU.TotalNS, s.GPU.SpanNS = trace.Measured(4*wall), trace.Measured(4*span)
+		for k := range s.Dispatches {
+			ns, _ := s.Dispatches[k].GPUNS.NS()
+			s.Dispatches[k].GPUNS = trace.Measured(4 * ns)
+		}
+	}
+	return tr
+}
+
+// If a run changes its routes within the selection, all times are of the same steps on each side: those with
+// the routes of the last step.
+func TestAllTimesAreOfTheStepsWithTheSameRoutes(t *testing.T) {
+	plain, changed := side(noisy{seed: 1, steps: 21}.trace()), side(rerouted(2))
+	late := changed
+	late.Selection = late.Index.Range(13, 20)
+	for _, swap := range []bool{false, true} {
+		sides := [3]diff.Side{plain, changed, late}
+		compared := func(other diff.Side) (*diff.Diff, diff.Side, analyze.Selection) {
+			if swap {
+				d := compare(t, other, sides[0])
+				return d, d.Base, d.BaseRows
+			}
+			d := compare(t, sides[0], other)
+			return d, d.Now, d.NowRows
+		}
+		d, of, rows := compared(sides[1])
+		want, _, _ := compared(sides[2])
+		if s := of.Selection; !slices.Equal(s.Steps, sides[2].Selection.Steps) || s.Rerouted != 12 ||
+			s.Like != "s20" || !slices.Equal(rows.Steps, s.Steps) {
+			t.Errorf("selection %+v, rows of %v; want s13 to s20", s, rows.Steps)
+		}
+		for _, scope := range []string{diff.Selected, "decode"} {
+			for _, m := range []diff.Measure{diff.Wall, diff.Span} {
+				got, like := d.Total(scope, m), want.Total(diff.Selected, m)
+				if got.Times != like.Times || min(got.Times.Base.N, got.Times.Now.N) != 8 {
+					t.Errorf("%s %s: %+v, want those of s13 to s20: %+v", scope, m, got.Times, like.Times)
+				}
+			}
+		}
+		if d.Isolated != want.Isolated || len(d.Rows) != len(want.Rows) {
+			t.Errorf("isolated %+v, want those of s13 to s20: %+v", d.Isolated, want.Isolated)
+		}
+		if rel, ok := d.Total(diff.Selected, diff.Wall).Times.Relative(); !ok || math.Abs(rel) > 0.5 {
+			t.Errorf("wall time differs by %+.0f %%", 100*rel)
+		}
+	}
+}
+
+// Dispatches are compared in the timed steps of the narrowed selection: a timed step with other routes is not
+// among them.
+func TestTimedStepsHaveTheSameRoutes(t *testing.T) {
+	tr := rerouted(2)
+	for i := 14; i < 20; i += 2 {
+		tr.Steps[i].Timing = trace.TimingStep
+		for k := range tr.Steps[i].Dispatches {
+			tr.Steps[i].Dispatches[k].GPUNS = trace.Time{}
+		}
+	}
+	d := compare(t, side(noisy{seed: 1, steps: 21}.trace()), side(tr))
+	if got, want := d.NowRows.Steps, []int{13, 15, 17, 19, 20}; !slices.Equal(got, want) {
+		t.Errorf("dispatches of steps %v, want %v", got, want)
+	}
+}

@@ -62,11 +62,8 @@ func (d *Diff) Total(scope string, of Measure) *Total {
 }
 
 func (d *Diff) addTotals() {
+	// The arguments are narrowed selections.
 	add := func(scope string, base, now analyze.Selection) {
-		if len(base.Steps) == 0 || len(now.Steps) == 0 {
-			return
-		}
-		now, base = analyze.SameTokens(d.Now.Index, now, d.Base.Index, base)
 		for _, m := range []Measure{Wall, Span} {
 			t, ok := d.total(scope, m, base, now)
 			if !ok || t.Why != "" || min(t.Times.Base.N, t.Times.Now.N) < trace.FewestWithin {
@@ -81,7 +78,12 @@ func (d *Diff) addTotals() {
 	}
 	add(Selected, d.Base.Selection, d.Now.Selection)
 	for _, phase := range trace.Phases {
-		add(string(phase), d.Base.Index.Phase(phase), d.Now.Index.Phase(phase))
+		base, now := d.Base, d.Now
+		base.Selection, now.Selection = base.Index.Phase(phase), now.Index.Phase(phase)
+		if len(base.Selection.Steps) > 0 && len(now.Selection.Steps) > 0 {
+			base, now = Narrowed(base, now)
+			add(string(phase), base.Selection, now.Selection)
+		}
 	}
 }
 

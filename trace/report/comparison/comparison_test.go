@@ -224,3 +224,35 @@ func TestTablePrintsAtEveryWidth(t *testing.T) {
 		}
 	}
 }
+
+// If steps are left out because of their routes, each format says how many steps it compares.
+func TestEachFormatCountsTheComparedSteps(t *testing.T) {
+	d := compare(t, func(tr *trace.Trace) { tracetest.Reroute(tr, 1, 2, 3, 4) })
+	const want = "20 of 24 decode steps: same routes as s24"
+	j := comparison.JSONOf(d, nil)
+	if b := j.B; b.N != 20 || b.Of != 24 || b.Which != want || b.Steps != "decode" {
+		t.Errorf("JSON: %+v", b)
+	}
+	if a := j.A; a.N != 24 || a.Of != 0 || a.Which != "all 24 warm decode steps" {
+		t.Errorf("JSON of a side with all steps: %+v", a)
+	}
+	for _, total := range j.Totals {
+		if total.Scope == "decode" && (total.AN != 24 || total.BN != 20) {
+			t.Errorf("%s: %d and %d steps", total.Measure, total.AN, total.BN)
+		}
+	}
+	if j.Isolated.BN != 20 {
+		t.Errorf("isolated times of %d steps", j.Isolated.BN)
+	}
+	var b bytes.Buffer
+	if err := comparison.Markdown(ctx, &b, d, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"sentences": strings.Join(comparison.Sentences(d), "\n"), "markdown": b.String(),
+	} {
+		if !strings.Contains(text, "B: run.json, "+want) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

@@ -6,11 +6,12 @@ import (
 	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/analyze/diff/expr"
 	"gpuscope/trace/analyze/join"
+	"gpuscope/trace/report"
 )
 
 // Schema is the name and the version of the JSON output. docs/guide/diff.md lists its fields. A field is
 // added in a minor version, and only a major version changes or removes one.
-const Schema = "gpuscope.diff/1.1"
+const Schema = "gpuscope.diff/1.2"
 
 // JSON is the JSON output of a comparison.
 type JSON struct {
@@ -33,9 +34,13 @@ type JSON struct {
 
 // SideJSON describes a side.
 type SideJSON struct {
-	Name    string `json:"name"`
-	Steps   string `json:"steps"` // selection, such as decode
-	N       int    `json:"n"`     // number of steps
+	Name  string `json:"name"`
+	Steps string `json:"steps"` // selection, such as decode
+	N     int    `json:"n"`     // number of compared steps
+	// Of is the number of steps of the selection, if some of them were left out. Which describes the compared
+	// steps: "77 of 199 decode steps: same routes as s199".
+	Of      int    `json:"of,omitempty"`
+	Which   string `json:"which"`
 	Model   string `json:"model"`
 	Device  string `json:"device"`
 	Engine  string `json:"engine"`
@@ -179,9 +184,15 @@ func sideJSON(s *diff.Side) SideJSON {
 	if engine == "" {
 		engine = t.Producer.Name
 	}
+	n, of := len(s.Selection.Steps), s.Selection.All()
+	if of == n {
+		of = 0
+	}
 	return SideJSON{
-		Name: s.Name, Steps: s.Selection.Called(), N: len(s.Selection.Steps), Model: t.Model.Name,
-		Device: t.Device.Name, Engine: engine, Version: t.Producer.Version, Created: t.Created,
+		Name: s.Name, Steps: s.Selection.Called(), N: n, Of: of,
+		Which: report.SelectionText(s.Selection),
+		Model: t.Model.Name, Device: t.Device.Name, Engine: engine, Version: t.Producer.Version,
+		Created: t.Created,
 	}
 }
 

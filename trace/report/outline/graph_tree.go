@@ -140,13 +140,13 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 	case slices.ContainsFunc(t.Nodes, compared):
 		of := t.Baseline.Selection
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "Δ against " + of.Called(),
+			Rank: 0, Text: "Δ against " + report.BaselineName(of),
 			Short: "Δ " + of.Short(),
 		},
 			report.OtherTrace(t.Index, t.Baseline.Index))
 	case w.Single:
 		parts = append(parts, table.Say(6, "no Δ against %s: the noise of a single sample is unknown",
-			t.Baseline.Selection.Called()))
+			report.BaselineName(t.Baseline.Selection)))
 	}
 	switch {
 	case w.Total > 0:

@@ -65,7 +65,7 @@ type Facts struct {
 	scale  float64 // time at the top of the strip, in ns
 	Words  []word  // the text around the step
 	Tracks *tracks.Tracks
-	pace   table.Line // the speed of the run
+	pace   table.Line // the speed of the run or, if several steps are selected, of these
 
 	routers []*experts.Router // the choices of experts in the step
 	first   *view.Answer
@@ -113,6 +113,9 @@ func (p *Page) Scrolls() int { return 1 }
 
 func (p *Page) Takes() report.Takes { return report.OneStep }
 
+// Sums returns true, because the page says what to fix first in the selected steps, and how fast they ran.
+func (p *Page) Sums() bool { return true }
+
 func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.now = s
 	if s.Step < 0 || s.Trace == nil {
@@ -159,7 +162,7 @@ func gather(ctx context.Context, s view.Snapshot) (*Facts, error) {
 		f.scale = all
 	}
 	f.Words = WordsAround(s)
-	f.pace = report.Pace(s.Index, s.Step)
+	f.pace = report.Pace(s.Index, s.Of(report.AnySteps))
 	var err error
 	if f.first, err = view.AnswerOf(ctx, s, report.AnySteps); err != nil {
 		return nil, err
@@ -197,9 +200,8 @@ func (p *Page) Title(int) []table.Segment {
 		parts[0].Text += " · columns show " + analyze.SumName
 	}
 	if base := f.s.Against; base != nil {
-		parts = append(parts, table.Say(1, "baseline %s", base.Selection.Called()),
-			report.OtherTrace(f.s.Index,
-				base.Index))
+		parts = append(parts, table.Say(1, "baseline %s",
+			report.BaselineName(base.Index.Routed(base.Selection))), report.OtherTrace(f.s.Index, base.Index))
 	}
 	if upto := f.s.State.Upto; upto != nil && f.s.Live {
 		parts = append(parts, table.Say(0, "s%d is paused after dispatch %d",
