@@ -25,7 +25,8 @@ var tablesHead = []string{
 		analyze.SelectionWords +
 		". A table of several steps shows medians. If a dispatch also ran with other numbers of " +
 		"tokens than in the last selected step, it has a row for each number. Of the steps with " +
-		"equally many tokens, Dispatches, Graph and their baseline cover only the last step and " +
+		"equally many tokens, Dispatches, Graph and the baseline of Dispatches, Graph and the " +
+		"list of steps cover only the last step and " +
 		"the steps with its routes. Cold steps are left out unless all selected steps are cold.",
 	"A number is *exact* (counted, or known from the graph and its plans), *measured*, or " +
 		"*modelled* (marked with `~`). A number that was not measured is `–` on the screen, and " +
