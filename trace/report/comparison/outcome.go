@@ -3,7 +3,6 @@ package comparison
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -26,7 +25,7 @@ func Subject(d *diff.Diff) (long, short string) {
 		return d.Now.Selection.Called() + " against " + d.Base.Selection.Called(),
 			d.Now.Selection.Short() + " against " + d.Base.Selection.Short()
 	case n == 0:
-		return "Same settings", "Same settings"
+		return sameSettings(d)
 	case n > 1:
 		short = fmt.Sprintf("%d settings", n)
 		if n > 3 {
@@ -35,6 +34,28 @@ func Subject(d *diff.Diff) (long, short string) {
 		return strings.Join(parts, ", "), short
 	}
 	return parts[0], names[0]
+}
+
+// sameSettings returns the subject of a comparison in which no known setting differs. A trace that was
+// imported from a profile does not have all settings, and may not name its model.
+func sameSettings(d *diff.Diff) (long, short string) {
+	unnamed, imported := 0, false
+	for _, side := range []*diff.Side{&d.Base, &d.Now} {
+		t := side.Index.Trace
+		imported = imported || t.Device.Name == trace.ImportedDevice
+		if t.Model.Name == "" {
+			unnamed++
+		}
+	}
+	switch {
+	case unnamed == 1:
+		return "Possibly another model (one side does not name it)", "Possibly another model"
+	case unnamed == 2:
+		return "Possibly another model (neither side names it)", "Possibly another model"
+	case imported:
+		return "No known setting differs", "No known setting differs"
+	}
+	return "Same settings", "Same settings"
 }
 
 // subject names one setting that differs, with its values and without them.
@@ -229,6 +250,35 @@ type place struct {
 	name, part  string // the name of this operator, and the name with its difference; "" if none is named
 }
 
+// nowhere says that no operator differs significantly. If some operators are on one side only, it says how
+// many were compared. The sign is that of the difference of the whole step, or 0.
+func nowhere(d *diff.Diff, sign float64) place {
+	ops, both, compared := d.GroupsBy(diff.ByOp), 0, 0
+	for _, g := range ops {
+		if g.Base > 0 && g.Now > 0 {
+			both++
+		}
+		if g.Times.Known {
+			compared++
+		}
+	}
+	differs := " differs"
+	if sign != 0 {
+		differs = map[bool]string{true: " is faster", false: " is slower"}[sign < 0]
+	}
+	none, short := "; no operator", "; no operator exceeds the noise"
+	switch {
+	case len(ops) > 0 && both == 0:
+		return place{long: "; no operator is on both sides", short: "; no operator on both sides"}
+	case compared == 0:
+		return place{} // too few times of every operator
+	case both < len(ops):
+		none = "; of " + table.Plural(compared, "compared operator") + ", none"
+		short = "; no compared operator exceeds the noise"
+	}
+	return place{long: none + differs + " by more than the noise", short: short}
+}
+
 // places names the operator with the largest significant difference.
 func places(d *diff.Diff) place {
 	if !d.Isolated.Both() {
@@ -238,18 +288,9 @@ func places(d *diff.Diff) place {
 	if total := d.Step(); total != nil && total.Times.Significant {
 		whole, sign = &total.Times, total.Times.DeltaNS
 	}
-	g, known := d.Most(sign), func(g *diff.Group) bool { return g.Times.Known }
-	switch {
-	case g == nil && !slices.ContainsFunc(d.GroupsBy(diff.ByOp), known):
-		return place{} // too few times of every operator
-	case g == nil && sign == 0:
-		return place{long: "; no operator differs by more than the noise", short: "; no operator exceeds the noise"}
-	case g == nil:
-		how := map[bool]string{true: "faster", false: "slower"}[sign < 0]
-		return place{
-			long:  fmt.Sprintf("; no operator is %s by more than the noise", how),
-			short: "; no operator exceeds the noise",
-		}
+	g := d.Most(sign)
+	if g == nil {
+		return nowhere(d, sign)
 	}
 	// If one side has fewer dispatches, its GPU is idle for less time. Most of the difference is then idle
 	// time, and no operator has much of it.

@@ -8,6 +8,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/analyze/join"
 	"gpuscope/trace/report/comparison"
 )
 
@@ -29,6 +30,7 @@ var (
 func runOf(layers int, list []work, noise float64) *trace.Trace {
 	t := &trace.Trace{
 		Schema: trace.Schema, Producer: trace.Producer{Name: "gpuscope", Version: "1.0"},
+		Model:  trace.Model{Name: "small"},
 		Device: trace.Device{Name: "GPU", AdapterType: trace.AdapterDiscrete},
 		Clock:  trace.Clock{QuantumNS: 1},
 	}
@@ -262,6 +264,15 @@ func TestHeadlineHasNoShareAboveTheWhole(t *testing.T) {
 func TestSubjectNamesTheSettings(t *testing.T) {
 	for want, change := range map[string]func(base, now *trace.Trace){
 		"Same settings": func(_, _ *trace.Trace) {},
+		"Possibly another model (one side does not name it)": func(_, now *trace.Trace) {
+			now.Model.Name = ""
+		},
+		"Possibly another model (neither side names it)": func(base, now *trace.Trace) {
+			base.Model.Name, now.Model.Name = "", ""
+		},
+		"No known setting differs": func(base, now *trace.Trace) {
+			base.Device.Name, now.Device.Name = trace.ImportedDevice, trace.ImportedDevice
+		},
 		"Static grids":  func(_, now *trace.Trace) { now.Static = true },
 		"Dynamic grids": func(base, _ *trace.Trace) { base.Command = []string{"gpuscope", "--static"} },
 		"Routes linear=gemv instead of by default": func(_, now *trace.Trace) {
@@ -322,6 +333,25 @@ func TestSubjectNamesTheSettings(t *testing.T) {
 		d, _ := outcome(t, base, now)
 		if got, _ := comparison.Subject(d); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Operators that are on one side only are not said to be the same.
+func TestOutcomeCountsTheComparedOperators(t *testing.T) {
+	others := []work{{"norm", nil, 10}, {"x", nil, 200}}
+	_, lines := outcome(t, runOf(4, fused, 0.01), runOf(4, others, 0.01))
+	holds(t, lines[0], "no significant difference", "of 1 compared operator")
+	others[0].name = "y"
+	unrelated := runOf(4, others, 0.01)
+	unrelated.Graph.Ops[0].Name = runOf(1, fused, 0.01).Graph.Ops[0].Name // so that it is not in order
+	d, lines := outcome(t, runOf(4, fused, 0.01), unrelated)
+	if d.Joined != join.ByOperator {
+		t.Errorf("joined %v", d.Joined)
+	}
+	for _, line := range lines {
+		if strings.Contains(line, "no operator differs") {
+			t.Error(line)
 		}
 	}
 }
