@@ -137,24 +137,28 @@ func (t *DispatchTable) baselineCell(r *analyze.DispatchRow) table.Cell {
 	return table.Microseconds(r.Delta.BaselineNS/1e3, table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS))
 }
 
-// OtherTrace returns the title segment that warns of a baseline with a different model or device.
-// Differences from such a baseline do not show the effect of a change. The segment is empty if both traces
-// have the same model and device.
+// OtherTrace returns the title segment that warns of a baseline with a different model or device, or with a
+// model that is unknown on one side. Differences from such a baseline do not show the effect of a change. The
+// segment is empty if both traces have the same model and device.
 func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	var what, which []string
 	now, then := x.Trace, baseline.Trace
 	is, was := &now.Model, &then.Model
-	if sizes := settings.ModelSizes(is, was); was.Name != is.Name || was.Quantization != is.Quantization ||
-		sizes != nil {
-		name := strings.TrimSpace(was.Name + " " + was.Quantization)
-		if was.Name == is.Name {
-			if was.Quantization != "" && is.Quantization != "" && was.Quantization != is.Quantization {
-				name += " instead of " + is.Quantization
-			}
-			for _, s := range sizes {
-				name += ", " + SizeInstead(s)
-			}
+	name, perhaps := strings.TrimSpace(was.Name+" "+was.Quantization), ""
+	switch sizes := settings.ModelSizes(is, was); {
+	case was.Name == "" && is.Name != "":
+		perhaps = "an unnamed model"
+	case was.Name != "" && is.Name == "":
+		perhaps = "a possibly different model: " + name
+	case was.Name == is.Name && (was.Quantization != is.Quantization || sizes != nil):
+		if was.Quantization != "" && is.Quantization != "" && was.Quantization != is.Quantization {
+			name += " instead of " + is.Quantization
 		}
+		for _, s := range sizes {
+			name += ", " + SizeInstead(s)
+		}
+		fallthrough
+	case was.Name != is.Name:
 		what, which = append(what, "model"), append(which, name)
 	}
 	if then.Engine != now.Engine {
@@ -163,7 +167,9 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 		what, which = append(what, "device"), append(which, was.Name)
 	}
 	if what == nil {
-		return table.Segment{}
+		return table.Segment{Text: perhaps}
+	} else if perhaps != "" {
+		which[0] += ", and " + perhaps // there is only the engine or the device
 	}
 	return table.Segment{
 		Text:  "another " + strings.Join(what, " and ") + ": " + strings.Join(which, " on "),
