@@ -81,17 +81,15 @@ func (t *DispatchTable) timingPart() table.Segment {
 		if level == "block" {
 			return OfBlocks
 		}
-		none := fmt.Sprintf("timing level %s: dispatches not timed", level)
-		return table.Segment{Rank: 1, Text: none, Short: "no times"}
+		return table.Segment{Rank: 1, Text: "timing level " + string(level) + ": dispatches not timed", Short: "no times"}
 	case t.TimedSteps() == 0:
 		return table.Segment{Rank: 1, Text: "dispatches not timed", Short: "no times"}
 	case one && n == 1:
 		return table.Segment{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < analyze.Enough:
-		said := fmt.Sprintf("n=%d repeats of each dispatch: too few for an IQR", n)
-		return table.Segment{Rank: 3, Text: said}
+		return table.Say(3, "n=%d repeats of each dispatch: too few for an IQR", n)
 	case one && n > 1:
-		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats of each dispatch", n)}
+		return table.Say(3, "n=%d repeats of each dispatch", n)
 	}
 	return table.Segment{}
 }
@@ -135,7 +133,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	}
 	parts := []table.Segment{delta}
 	if rest := counts[first:]; len(rest) > 0 {
-		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
+		parts = append(parts, table.Segment{Rank: 1, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
 	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index), t.baselineStep())
 	if t.Baseline.Index != t.Index {
@@ -147,10 +145,8 @@ func (t *DispatchTable) baseParts() []table.Segment {
 			Rank: 0, Text: "the baseline has other operators: compared in dispatch order", Short: "compared by order",
 		})
 	case t.Joined == join.ByOperator:
-		parts = append(parts, table.Segment{
-			Rank: 0, Text: "compared by operator: a fused dispatch with the sum of its parts",
-			Short: "compared by operator",
-		})
+		parts = append(parts, table.Segment{Text: "compared by operator"},
+			table.Segment{Rank: 4, With: true, Text: "(a fused dispatch with the sum of its parts)"})
 	case t.Baseline.Index != t.Index:
 		parts = append(parts, table.Segment{Rank: 4, Text: "compared by dispatch id"})
 	}
