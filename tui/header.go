@@ -22,7 +22,10 @@ func (a *App) header(w int) string {
 	room := w - widget.Width(state) - 3
 	text := ""
 	if t := a.mirror.Trace; t != nil {
-		model := filepath.Base(printable.Clean(t.Model.Name))
+		model := "unnamed model"
+		if name := printable.Clean(t.Model.Name); name != "" {
+			model = filepath.Base(name)
+		}
 		line := table.Title(slices.Concat([]table.Segment{{
 			Rank: 2, Text: model,
 			Short: widget.CutMiddle(model, 20),

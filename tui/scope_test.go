@@ -220,6 +220,14 @@ func TestForeignBaselineIsNamed(t *testing.T) {
 	d.press("B").typed(path).press("enter").reads("notice").press("2").reads("title")
 }
 
+// A trace that was imported without a model names none.
+func TestHeaderOfAnUnnamedModel(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(2, 3)
+	tr.Model = trace.Model{}
+	drive(t, 120, 40, tr, nil, Options{}).sees("gpuscope  unnamed model · ")
+}
+
 // While the model runs, tables cover all warm steps so far. A command for one step shows that step.
 func TestARunShowsAllItsWarmSteps(t *testing.T) {
 	t.Parallel()
