@@ -311,14 +311,15 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launc
 		of.Gone = true
 		known, timed = known && l.Time.Measured(), timed && l.Time.N > 1
 	}
-	if !known || t.Joined != join.ByID && !r.Group && added > 0 && len(then) > 0 {
+	if !known {
 		return
 	}
 	for _, l := range then {
 		of.BaselineNS += l.Time.Median
 	}
 	of.HasBaseline = len(then) > 0
-	if of.Measured = measured; !measured {
+	otherWork := t.Joined != join.ByID && !r.Group && added > 0 && len(then) > 0
+	if of.Measured = measured && !otherWork; !of.Measured {
 		return
 	}
 	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
