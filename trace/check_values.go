@@ -20,7 +20,8 @@ func ns(t Time) float64 {
 	return float64(n)
 }
 
-// noneNegative checks that no number in a list is negative. `at` is the path of the object with the numbers.
+// noneNegative checks that the numbers in a list are not negative. `at` is the path of the object with the
+// numbers.
 func (c *checker) noneNegative(list []number, at string, args ...any) {
 	for _, n := range list {
 		if n.value < 0 {

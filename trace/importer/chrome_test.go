@@ -157,6 +157,12 @@ func TestProfilesWithoutAKernelInAStepAreRefused(t *testing.T) {
 {"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":5}},
 {"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":80,"dur":1,"args":{"correlation":5}},
 {"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":9,"dur":1,"args":{"correlation":5}}`,
+		"steps and phases of the host": `
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":50},
+{"ph":"X","cat":"host","name":"submit","pid":1,"tid":2,"ts":2,"dur":1}`,
+		"launches and phases of the host": `
+{"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":5}},
+{"ph":"X","cat":"host","name":"submit","pid":1,"tid":2,"ts":2,"dur":1}`,
 		"operators only": `{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":2,"dur":5}`,
 	} {
 		_, err := Read(strings.NewReader(`{"traceEvents": [`+events+`]}`), Run{})

@@ -70,9 +70,8 @@ var (
 // trace.EventCut.
 //
 // The error wraps ErrFormat for a file of no known format. It wraps ErrNoKernels for a profile in Chrome JSON
-// without a kernel in a step. It wraps ErrTooLarge for a profile that exceeds a
-// limit, or whose trace would exceed a limit of trace.Read. So trace.Read accepts the result, in every
-// storage format and compression.
+// without a kernel in a step. It wraps ErrTooLarge for a profile that exceeds a limit, or whose trace would
+// exceed a limit of trace.Read. So trace.Read accepts the result, in every storage format and compression.
 func Read(in io.Reader, run Run) (*trace.Trace, error) {
 	buffered, err := uncompressed(in)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // kineto is the Chrome JSON of PyTorch's profiler, or of any other program. Events of category kernel are the
 // rows. The step of a kernel is the annotation in which the host launched it: "ProfilerStep#3" or, if there
 // are no such annotations, any annotation of the user. The correlation id of the kernel leads to the launch.
-// The id "External id" leads to the PyTorch operator. In a file without kernels, the complete events that
-// contain no other event are the rows of one step.
+// The id "External id" leads to the PyTorch operator. In a file without kernels, launches and steps of
+// PyTorch, the complete events that contain no other event are the rows of one step.
 var kineto = format{
 	name: "kineto", doc: "the Chrome JSON of PyTorch's profiler or of another program",
 	sniff: func(start []byte) bool {
@@ -60,7 +60,7 @@ func readKineto(in io.Reader, t *trace.Trace) error {
 	if len(r.profiled) > 0 {
 		r.steps = r.profiled
 	}
-	if len(r.kernels) == 0 {
+	if len(r.kernels) == 0 && len(r.launched) == 0 && len(r.profiled) == 0 {
 		t.Engine, t.Device.Backend = "Chrome trace", "Chrome trace"
 		r.kernels, r.steps = leaves(r.others), nil
 	}
