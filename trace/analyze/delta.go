@@ -3,73 +3,15 @@ package analyze
 import (
 	"context"
 	"math"
-	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze/join"
 	"gpuscope/trace/analyze/noise"
 )
 
-// PlanDiff lists the differences between two plans of a dispatch.
-type PlanDiff struct {
-	Grid, Route, Params bool
-	Text                bool // the kernel's source was edited
-	New, Gone           bool // New: the first plan is nil; Gone: the second plan is nil
-}
-
-// DiffPlans compares two plans of one dispatch. A nil plan means that the dispatch did not run.
-func DiffPlans(from, to *trace.Plan) PlanDiff {
-	d := diffLaunches(from, to)
-	if from != nil && to != nil {
-		d.Params, d.Text = from.Params != to.Params, from.Kernel != to.Kernel && !d.Route
-	}
-	return d
-}
-
-// diffLaunches is a faster DiffPlans that compares nothing but grids and routes.
-func diffLaunches(from, to *trace.Plan) PlanDiff {
-	if from == nil || to == nil {
-		return PlanDiff{New: from == nil && to != nil, Gone: from != nil && to == nil}
-	}
-	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: from.Reroutes(to)}
-}
-
-// LaunchesOtherwise reports whether the grid or the route differs between two plans, or whether exactly one
-// of the plans is nil.
-func LaunchesOtherwise(a, b *trace.Plan) bool { return diffLaunches(a, b).Any() }
-
-// Any reports whether anything differs.
-func (d PlanDiff) Any() bool { return d != PlanDiff{} }
-
-// Regrids reports whether the grid or the route differs, or whether exactly one of the two plans exists.
-func (d PlanDiff) Regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
-
-// Or returns the union of two sets of differences.
-func (d PlanDiff) Or(e PlanDiff) PlanDiff {
-	return PlanDiff{
-		Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params,
-		Text: d.Text || e.Text, New: d.New || e.New, Gone: d.Gone || e.Gone,
-	}
-}
-
-// String returns one character for each difference: "g" for the grid, "r" for the route, "k" for the kernel
-// source, "p" for the params, "+" for a new dispatch and "-" for one that is gone.
-func (d PlanDiff) String() string {
-	var b strings.Builder
-	for _, m := range []struct {
-		on   bool
-		mark byte
-	}{{d.New, '+'}, {d.Gone, '-'}, {d.Grid, 'g'}, {d.Route, 'r'}, {d.Text, 'k'}, {d.Params, 'p'}} {
-		if m.on {
-			b.WriteByte(m.mark)
-		}
-	}
-	return b.String()
-}
-
 // Delta is the difference between dispatches in a selection and the same dispatches at a baseline.
 type Delta struct {
-	PlanDiff
+	trace.PlanDiff
 	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, or if Delta
 	// compares several dispatches.
 	From *trace.Plan
@@ -94,31 +36,34 @@ func (d *Delta) OneSided() bool {
 // deltaOf compares a launch with its counterparts at the baseline. It compares plans only if there is one
 // counterpart, from the same engine. It compares times only if all launches have several samples, because the
 // variation of a single sample is not known.
-func (c *comparison) deltaOf(now *Launch, baseline []*Launch, sameEngine bool) Delta {
-	if len(baseline) == 0 {
-		d := Delta{PlanDiff: PlanDiff{New: true}, Measured: now.Time.Measured() && !c.ClockMoved}
+func (c *comparison) deltaOf(now *Launch, sameEngine bool) (d Delta) {
+	list := []*Launch{now}
+	then := c.Counterparts(list)
+	if then.added > 0 {
+		d.New, d.Measured = true, now.Time.Measured() && !c.ClockMoved
 		if d.Measured {
 			d.TimeNS = now.Time.Median
 		}
 		return d
 	}
-	var d Delta
-	if len(baseline) == 1 && sameEngine {
-		d.PlanDiff, d.From = DiffPlans(baseline[0].Plan, now.Plan), baseline[0].Plan
+	if len(then.Launches) == 1 && sameEngine && !then.part {
+		d.From = then.Launches[0].Plan
+		d.PlanDiff = trace.DiffPlans(d.From, now.Plan)
 	}
-	if c.ClockMoved {
+	if c.ClockMoved || len(then.Launches) == 0 {
 		return d
 	}
 	d.HasBaseline, d.Timed = true, now.Time.N > 1
-	for _, l := range baseline {
+	for _, l := range then.Launches {
 		d.HasBaseline, d.Timed = d.HasBaseline && l.Time.Measured(), d.Timed && l.Time.N > 1
 		d.BaselineNS += l.Time.Median
 	}
-	if d.Measured = d.HasBaseline && now.Time.Measured(); d.Measured {
+	d.Measured = d.HasBaseline && now.Time.Measured() && then.SameWork(false)
+	if d.Timed = d.Timed && d.Measured; d.Measured {
 		d.TimeNS = now.Time.Median - d.BaselineNS
 	}
 	if d.Timed {
-		d.Equal = !c.Differ(now.Time.Median, d.BaselineNS, []*Launch{now}, baseline)
+		d.Equal = !c.Differ(now.Time.Median, d.BaselineNS, list, then.Launches)
 	}
 	return d
 }
@@ -131,10 +76,12 @@ func (c *comparison) Differ(nowNS, baselineNS float64, now, baseline []*Launch) 
 
 // Pair returns the times of two lists of launches in the form in which package noise compares them.
 func (c *comparison) Pair(nowNS, baselineNS float64, now, baseline []*Launch) noise.Pair {
-	return noise.Pair{
+	p := noise.Pair{
 		NowNS: nowNS, BaseNS: baselineNS, Now: c.x.series(now), Base: c.baseline.series(baseline),
 		Members: max(len(now), len(baseline)),
 	}
+	p.MoreNS, p.MoreBaseNS = c.moved(now, baseline)
+	return p
 }
 
 // series returns the times of each launch. The key of a time (noise.Key) identifies the position and the
@@ -232,14 +179,17 @@ func (b *Baseline) noise(x *Index, s Selection) *noise.Model {
 
 // comparison is the result of pairing the launches of a selection with those of a baseline.
 type comparison struct {
-	Of         [][]*Launch // for each launch, its counterparts at the baseline
-	Gone       []*Launch   // baseline launches without a counterpart, each dispatch once
+	Pieces     []Piece   // in order of submission, then those that only the baseline has
+	Gone       []*Launch // baseline launches without a counterpart, each dispatch once
 	Joined     join.How
 	ClockMoved bool
 	Noise      *noise.Model
 	total      float64 // total time of the baseline launches in ns
 
 	x, baseline *Index
+	pairs       join.Pairs
+	of          []int           // for each launch, its piece
+	index       map[*Launch]int // of both sides
 }
 
 // Compare pairs the launches of a selection with the baseline, and sets Delta of each launch.
@@ -257,16 +207,19 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 	c.join(launches, then)
 	c.Noise.Tests = 2 * (len(launches) + len(c.Gone)) // all rows, and at most as many groups and totals
 	var rows []noise.Pair
-	for i := range launches {
-		if now, then := &launches[i], c.Of[i]; len(then) == 1 && now.Time.N > 1 && then[0].Time.N > 1 {
-			p := c.Pair(now.Time.Median, then[0].Time.Median, []*Launch{now}, then)
-			p.Kernel = now.Plan.Kernel + then[0].Plan.Kernel
+	for _, of := range c.Pieces {
+		if len(of.Now) != 1 || len(of.Base) != 1 || c.Joined == join.ByOrder {
+			continue
+		}
+		if now, then := of.Now[0], of.Base[0]; now.Time.N > 1 && then.Time.N > 1 {
+			p := c.Pair(now.Time.Median, then.Time.Median, of.Now, of.Base)
+			p.Kernel = now.Plan.Kernel + then.Plan.Kernel
 			rows = append(rows, p)
 		}
 	}
 	c.Noise.Learn(rows)
 	for i := range launches {
-		launches[i].Delta = c.deltaOf(&launches[i], c.Of[i], b.SameEngine(x))
+		launches[i].Delta = c.deltaOf(&launches[i], b.SameEngine(x))
 	}
 	return c, nil
 }

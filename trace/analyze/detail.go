@@ -57,7 +57,7 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, basel
 		now, base := joinSide(x, []Launch{d.Launch}), joinSide(baseline.Index, then)
 		if k := join.Find(&now, &base); k >= 0 {
 			d.Baseline = then[k].Plan
-			d.Delta = Delta{PlanDiff: DiffPlans(d.Baseline, d.Plan), From: d.Baseline}
+			d.Delta = Delta{PlanDiff: trace.DiffPlans(d.Baseline, d.Plan), From: d.Baseline}
 		}
 	}
 	d.Params = x.Params(d.Plan, d.Baseline)

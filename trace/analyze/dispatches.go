@@ -110,9 +110,8 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		Launches: launches,
 	}
 	t.blocks, t.Costs = x.BlockTimes(o.Selection), x.Costs(o.Selection, whole)
-	var baseline [][]*Launch
 	if o.Baseline != nil {
-		if baseline, err = t.compare(ctx); err != nil {
+		if err = t.compare(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +124,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 			r.Missing, r.Equal = gone, true
 		}
 		if o.Baseline != nil {
-			t.delta(&r, baseline, gone)
+			t.delta(&r, gone)
 		}
 		t.Grouped = append(t.Grouped, r)
 	}
@@ -145,7 +144,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		}
 	}
 	if o.Baseline.Chosen() && len(t.Launches) > 0 {
-		t.Sum = t.sum(baseline)
+		t.Sum = t.sum()
 	}
 	// A heading adds up the excess and the floor count of the rows below it. Members of a row of equal
 	// dispatches are skipped, because the row includes them.
@@ -202,11 +201,11 @@ func (t *DispatchTree) rival(r *DispatchRow) bool {
 // heading reports whether the numbers of a row are the sums of the numbers of its child rows.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets the Delta of each launch and returns, for each launch, its counterparts at the baseline.
-func (t *DispatchTree) compare(ctx context.Context) ([][]*Launch, error) {
+// compare compares the launches with the baseline, and sets the Delta of each.
+func (t *DispatchTree) compare(ctx context.Context) error {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
 	t.Gone, t.Joined, t.ClockMoved, t.baseTotal, t.comparison = c.Gone, c.Joined, c.ClockMoved, c.total, &c
-	return c.Of, err
+	return err
 }
 
 // canary returns the speed of the canary kernel relative to the warm device. For several steps, canary
@@ -287,25 +286,19 @@ func (t *DispatchTree) Each() string {
 
 // delta compares the total time of a row with its total time at the baseline. `gone` holds dispatches of the
 // row that ran only at the baseline. If a dispatch ran on one side but not on the other, its time on the
-// other side is 0. If the graphs differ, the times of a row that is not a heading are only compared if all of
-// its dispatches have a counterpart, or none: the work of the others may be in other rows of the baseline.
-func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launch) {
-	then, of := slices.Clone(gone), &r.Delta
-	var now []*Launch
-	added := 0
+// other side is 0. Times are not compared if the row has only a part of a piece of work. If the graphs
+// differ, the times of a row that is not a heading are only compared if all of its dispatches have a
+// counterpart, or none: the work of the others may be in other rows of the baseline.
+func (t *DispatchTree) delta(r *DispatchRow, gone []*Launch) {
+	of, now := &r.Delta, t.ofRow(r)
+	beside := t.comparison.Counterparts(now)
 	known, measured, timed := !t.ClockMoved, r.Summed || r.Gone(), true
-	for _, unit := range r.Units {
-		for _, i := range unit {
-			l := &t.Launches[i]
-			of.PlanDiff = of.PlanDiff.Or(l.Delta.PlanDiff)
-			now, then = append(now, l), append(then, baseline[i]...)
-			if measured = measured && l.Delta.Measured; len(baseline[i]) == 0 {
-				added++
-				timed = timed && l.Time.N > 1
-				continue
-			}
-			known, timed = known && l.Delta.HasBaseline, timed && l.Delta.Timed
-		}
+	for _, l := range now {
+		of.PlanDiff = of.PlanDiff.Or(l.Delta.PlanDiff)
+		timed = timed && l.Time.N > 1
+	}
+	for _, l := range beside.Launches {
+		known, timed = known && l.Time.Measured(), timed && l.Time.N > 1
 	}
 	for _, l := range gone {
 		of.Gone = true
@@ -314,12 +307,13 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launc
 	if !known {
 		return
 	}
+	then := slices.Concat(beside.Launches, gone)
 	for _, l := range then {
 		of.BaselineNS += l.Time.Median
 	}
 	of.HasBaseline = len(then) > 0
-	otherWork := t.Joined != join.ByID && !r.Group && added > 0 && len(then) > 0
-	if of.Measured = measured && !otherWork; !of.Measured {
+	of.Measured = measured && (beside.SameWork(r.Group) || r.Key == wholeTable || r.Gone())
+	if !of.Measured {
 		return
 	}
 	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
@@ -329,18 +323,21 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launc
 	}
 }
 
+// wholeTable is the key of the row that stands for all dispatches.
+const wholeTable = "total"
+
 // sum returns a row that stands for all dispatches on both sides.
-func (t *DispatchTree) sum(baseline [][]*Launch) *DispatchRow {
+func (t *DispatchTree) sum() *DispatchRow {
 	all := make([]int, len(t.Launches))
 	for i := range all {
 		all[i] = i
 	}
 	r := &DispatchRow{
-		Row:   tree.Row{Key: "total", Parent: -1, Group: true},
+		Row:   tree.Row{Key: wholeTable, Parent: -1, Group: true},
 		Label: "total", Units: [][]int{all}, Outlier: -1,
 	}
 	t.measure(r)
-	t.delta(r, baseline, t.Gone)
+	t.delta(r, t.Gone)
 	return r
 }
 

@@ -130,7 +130,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 		}
 		regrids := false
 		EachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
-			regrids = regrids || LaunchesOtherwise(PlanOf(t, c.From), PlanOf(t, c.To))
+			regrids = regrids || trace.LaunchesOtherwise(PlanOf(t, c.From), PlanOf(t, c.To))
 			id := int(Changed(t, c))
 			if list := replanned.Of(id); len(list) == 0 || list[len(list)-1] != i {
 				replanned.append(id, i)

@@ -130,7 +130,7 @@ func HookShape(t *trace.Trace, h *trace.Hook) string {
 	}
 	for _, c := range h.Plans {
 		if c.From != nil || c.To != nil {
-			fmt.Fprintf(&b, " %d%v", Changed(t, c), DiffPlans(PlanOf(t, c.From), PlanOf(t, c.To)))
+			fmt.Fprintf(&b, " %d%v", Changed(t, c), trace.DiffPlans(PlanOf(t, c.From), PlanOf(t, c.To)))
 		}
 	}
 	return b.String()
@@ -171,7 +171,7 @@ func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 		list = append(list, PlannedChange{Op: h.Op, PlanChange: c})
 	})
 	for i := range list {
-		list[i].Diff = DiffPlans(PlanOf(t, list[i].From), PlanOf(t, list[i].To))
+		list[i].Diff = trace.DiffPlans(PlanOf(t, list[i].From), PlanOf(t, list[i].To))
 	}
 	return slices.DeleteFunc(list, func(c PlannedChange) bool { return !c.Diff.Any() })
 }
@@ -190,7 +190,7 @@ func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange,
 		}
 		c.To, c.Op, found = one.To, h.Op, true
 	})
-	c.Diff = DiffPlans(PlanOf(t, c.From), PlanOf(t, c.To))
+	c.Diff = trace.DiffPlans(PlanOf(t, c.From), PlanOf(t, c.To))
 	return c, found && c.Diff.Any()
 }
 
@@ -198,6 +198,6 @@ func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange,
 // step.
 type PlannedChange struct {
 	Op   trace.OpID
-	Diff PlanDiff
+	Diff trace.PlanDiff
 	trace.PlanChange
 }

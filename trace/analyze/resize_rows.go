@@ -69,7 +69,7 @@ func (r *ResizeRow) Planning() bool { return r.Hook != nil && r.Change == nil &&
 // Resizes reports whether a hook changed the grid or route of a dispatch.
 func Resizes(t *trace.Trace, h *trace.Hook) bool {
 	return slices.ContainsFunc(h.Plans, func(c trace.PlanChange) bool {
-		return LaunchesOtherwise(PlanOf(t, c.From), PlanOf(t, c.To))
+		return trace.LaunchesOtherwise(PlanOf(t, c.From), PlanOf(t, c.To))
 	})
 }
 

@@ -142,7 +142,8 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	switch {
 	case t.Joined == join.ByOrder:
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "the baseline has other operators: compared in dispatch order", Short: "compared by order",
+			Rank: 0, Text: "the baseline has other operators: shown in dispatch order, not compared",
+			Short: "not compared",
 		})
 	case t.Joined == join.ByOperator:
 		parts = append(parts, table.Segment{Text: "compared by operator"},

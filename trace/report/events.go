@@ -121,7 +121,7 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 	analyze.EachPlanChange(&x.Trace.Steps[step], func(_ *trace.Hook, c trace.PlanChange) {
 		from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
 		kind, text := analyze.GridEvent, ""
-		switch d := analyze.DiffPlans(from, to); {
+		switch d := trace.DiffPlans(from, to); {
 		case d.New:
 			kind, text = analyze.RouteEvent, "runs"
 		case d.Gone:

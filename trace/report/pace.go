@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/rates"
 	"gpuscope/trace/table"
 )
 
@@ -131,8 +132,8 @@ func rangeOf(x *analyze.Index, selection analyze.Selection) string {
 // prefillParts returns the title segments with prefill times. They show the last warm prompt, and the last
 // cold prompt if it has the same length. If no prompt ran warm, they show only the last cold prompt.
 func prefillParts(x *analyze.Index) []table.Segment {
-	var warm, cold *analyze.Prompt
-	all := x.Prompts()
+	var warm, cold *rates.Prompt
+	all := rates.Prompts(x)
 	for i := range all {
 		p := &all[i]
 		if analyze.Measured(p.Warm) {
@@ -148,7 +149,7 @@ func prefillParts(x *analyze.Index) []table.Segment {
 		}
 		return word
 	}
-	part := func(p *analyze.Prompt, took trace.Time, word string) table.Segment {
+	part := func(p *rates.Prompt, took trace.Time, word string) table.Segment {
 		said := fmt.Sprintf("%s %s", Millis(took), word)
 		return table.Segment{
 			Rank: 2, Text: fmt.Sprintf("prefill of %s: %s", table.Plural(p.Tokens, "token"), said),

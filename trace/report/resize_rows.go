@@ -298,7 +298,7 @@ func hookChange(x *analyze.Index, h *trace.Hook) string {
 			continue
 		}
 		from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
-		d, label := analyze.DiffPlans(from, to), x.Trace.Graph.Dispatches[analyze.Changed(x.Trace, c)].Label
+		d, label := trace.DiffPlans(from, to), x.Trace.Graph.Dispatches[analyze.Changed(x.Trace, c)].Label
 		params = params || d.Params
 		if said := planDiffText(d, from, to); d.Regrids() {
 			say(strings.TrimSpace(label + " " + said))
@@ -314,7 +314,7 @@ func hookChange(x *analyze.Index, h *trace.Hook) string {
 }
 
 // planDiffText describes how two plans differ apart from their params: "48→96 r batch8→gemv".
-func planDiffText(d analyze.PlanDiff, from, to *trace.Plan) string {
+func planDiffText(d trace.PlanDiff, from, to *trace.Plan) string {
 	switch {
 	case d.New:
 		return "+"
@@ -367,7 +367,7 @@ func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
 // planChange describes the differences between two plans: grid, kernel and params.
 func planChange(x *analyze.Index, c trace.PlanChange) string {
 	from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
-	d := analyze.DiffPlans(from, to)
+	d := trace.DiffPlans(from, to)
 	switch {
 	case d.Gone:
 		return "not launched"

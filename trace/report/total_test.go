@@ -55,7 +55,11 @@ func TestTotalsAreTheSumsOfTheirRows(t *testing.T) {
 			for i := range d.Grouped {
 				r := &d.Grouped[i]
 				s := inside[r.Parent]
-				s.now, s.base, s.delta = s.now+r.SumNS, s.base+r.Delta.BaselineNS, s.delta+r.Delta.TimeNS
+				delta := r.Delta.TimeNS
+				if !r.Delta.Measured { // the row has only a part of a piece of work
+					delta = r.SumNS - r.Delta.BaselineNS
+				}
+				s.now, s.base, s.delta = s.now+r.SumNS, s.base+r.Delta.BaselineNS, s.delta+delta
 				inside[r.Parent] = s
 			}
 			for at, want := range inside {

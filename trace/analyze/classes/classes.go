@@ -20,9 +20,9 @@ type Side struct {
 	// table of dispatches. Measured reports that all of these were timed.
 	NS       float64
 	Measured bool
-	// Unnamed reports that this is a class of matrices, and that the side has no dispatch in any such class
-	// but some in workclass.Other. This is the case in a profile that was imported without a model. The time
-	// of the class is then not known.
+	// Unnamed reports that the matrices of the side are in workclass.Other, because the profile was imported
+	// without a model. The times of the classes of matrices are then not known, and that of workclass.Other
+	// includes them. It is not set in other classes.
 	Unnamed bool
 	// Joined lists how the rows of an imported profile were joined with the operators of the model. It is
 	// empty for a run of gpuscope.
@@ -36,19 +36,19 @@ type Row struct {
 }
 
 // DifferenceNS returns the time at the selection minus the time at the baseline, in ns. `known` is false if
-// one of the two times was not measured. The time of a class without dispatches is 0 unless Side.Unnamed is
-// set.
+// one of the two times was not measured, or if the matrices of only one side are in this class. The time of a
+// class without dispatches is 0 unless Side.Unnamed is set.
 func (r *Row) DifferenceNS() (ns float64, known bool) {
 	now, known1 := r.Now.time()
 	base, known2 := r.Base.time()
-	return now - base, known1 && known2
+	return now - base, known1 && known2 && r.Now.Unnamed == r.Base.Unnamed
 }
 
 // Ratio returns the time at the selection divided by the time at the baseline.
 func (r *Row) Ratio() (ratio float64, known bool) {
 	now, known1 := r.Now.time()
 	base, known2 := r.Base.time()
-	if !known1 || !known2 || now <= 0 || base <= 0 {
+	if !known1 || !known2 || now <= 0 || base <= 0 || r.Now.Unnamed != r.Base.Unnamed {
 		return 0, false
 	}
 	return now / base, true
@@ -101,12 +101,13 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, 
 
 // sideOf returns the side of a class, from those of all classes of a run.
 func sideOf(all map[workclass.Class]*Side, class workclass.Class) Side {
+	var of Side
 	if s := all[class]; s != nil {
-		return *s
+		of = *s
 	}
-	named := func(c workclass.Class) bool { return all[c] != nil }
-	return Side{Unnamed: slices.Contains(workclass.Matrices, class) && named(workclass.Other) &&
-		!slices.ContainsFunc(workclass.Matrices, named)}
+	of.Unnamed = workclass.DependsOnNames(class) &&
+		workclass.Unnamed(func(c workclass.Class) bool { return all[c] != nil })
+	return of
 }
 
 // whole stands for all classes of a step.

@@ -46,7 +46,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 		if i+1 < len(stretches) {
 			end = stretches[i+1].From - 1
 		}
-		if i > 0 && analyze.LaunchesOtherwise(PlanOn(l, id, s.From-1), PlanOn(l, id, s.From)) {
+		if i > 0 && trace.LaunchesOtherwise(PlanOn(l, id, s.From-1), PlanOn(l, id, s.From)) {
 			add(s.From, s.From)
 		}
 		if s.Kernel == "" || s.From == end {
@@ -59,7 +59,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 		switch {
 		case bends: // the grid is not a linear function of the place, so not every place has a change
 			for at := s.From + 1; at <= end; at++ {
-				if analyze.LaunchesOtherwise(PlanOn(l, id, at-1), PlanOn(l, id, at)) {
+				if trace.LaunchesOtherwise(PlanOn(l, id, at-1), PlanOn(l, id, at)) {
 					add(at, at)
 				}
 			}

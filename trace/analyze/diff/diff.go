@@ -57,9 +57,9 @@ type Time struct {
 type Times struct {
 	Base, Now Time
 	noise.Verdict
-	// OtherWork reports that the times are not of the same work, so they are not compared: the graphs differ,
-	// and only one side has some of the dispatches of an operator or a kind. The other side may do their work
-	// in other groups, for example in fused dispatches.
+	// OtherWork reports that the times may not be of the same work, so they are not compared. This is so if
+	// dispatches were joined in order, or if the graphs differ and only one side has some of the dispatches
+	// of an operator or a kind. The other side may do their work in other groups.
 	OtherWork bool
 }
 
@@ -74,18 +74,19 @@ func (t *Times) Relative() (float64, bool) {
 	return t.DeltaNS / t.Base.NS, true
 }
 
-// Row is a dispatch that ran on at least one side.
+// Row is a piece of work: a dispatch that ran on at least one side, or several that a fused dispatch of the
+// other side replaces.
 type Row struct {
-	Name   string // full name, of the second side if the dispatch ran there
+	Name   string // full name: that of the fused dispatch or, if none is fused, that of the second side
 	Place  string // name without the layer
 	Kind   string // kind of operator
 	Class  workclass.Class
 	Layer  string // "layer 3", "prologue", "epilogue", or "" for a graph without layers
 	Status Status
 	// Plan says how the plans differ. It is empty for different engines, whose plans cannot be compared.
-	Plan  analyze.PlanDiff
-	Base  []*analyze.Launch // nil if Status is Added; several if they were fused
-	Now   *analyze.Launch   // nil if Status is Gone
+	Plan  trace.PlanDiff
+	Base  []*analyze.Launch // nil if Status is Added
+	Now   []*analyze.Launch // nil if Status is Gone
 	Times Times
 }
 
@@ -151,7 +152,7 @@ func Of(ctx context.Context, base, now Side) (*Diff, error) {
 		return nil, err
 	}
 	d.Joined = c.Joined
-	d.addRows(launches, c.Of, c.Gone)
+	d.addRows(c.Pieces)
 	d.group()
 	d.addTotals()
 	d.Noise = c.Noise.For(len(d.Rows) + len(d.Groups) + len(d.Totals) + 1)
@@ -203,33 +204,52 @@ func timedSteps(s Side) analyze.Selection {
 	return of
 }
 
-func (d *Diff) addRows(launches []analyze.Launch, of [][]*analyze.Launch, gone []*analyze.Launch) {
-	for i := range launches {
-		l := &launches[i]
-		r := Row{Now: l, Base: of[i], Status: Same}
-		if len(r.Base) == 0 {
-			r.Status = Added
+func (d *Diff) addRows(pieces []analyze.Piece) {
+	for _, p := range pieces {
+		r := Row{Now: p.Now, Base: p.Base, Status: Same}
+		switch {
+		case len(p.Base) == 0:
+			r.Status, r.Plan.New = Added, true
+		case len(p.Now) == 0:
+			r.Status, r.Plan.Gone = Gone, true
+		case len(p.Now) == 1:
+			r.Plan = p.Now[0].Delta.PlanDiff
 		}
-		if r.Plan = l.Delta.PlanDiff; r.Status == Same && r.Plan.Any() {
+		if r.Status == Same && (r.Plan.Any() || len(p.Now) != len(p.Base)) {
 			r.Status = Changed
 		}
-		d.describe(&r, d.Now.Index, l)
-		d.Rows = append(d.Rows, r)
-	}
-	for _, l := range gone {
-		r := Row{Base: []*analyze.Launch{l}, Status: Gone, Plan: analyze.PlanDiff{Gone: true}}
-		d.describe(&r, d.Base.Index, l)
-		d.Rows = append(d.Rows, r)
-	}
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		r.Times.Base, r.Times.Now = d.time(r.Base, false), d.time(r.now(), true)
+		if d.namedByBase(&p) {
+			d.describe(&r, d.Base.Index, p.Base)
+		} else {
+			d.describe(&r, d.Now.Index, p.Now)
+		}
+		r.Times.Base, r.Times.Now = d.time(p.Base, false), d.time(p.Now, true)
 		r.Times.DeltaNS = r.Times.Now.NS - r.Times.Base.NS
+		r.Times.OtherWork = d.Joined == join.ByOrder
+		d.Rows = append(d.Rows, r)
 	}
 }
 
-func (d *Diff) describe(r *Row, x *analyze.Index, l *analyze.Launch) {
+// namedByBase reports whether a row has the name of the baseline. A row has the name of the side whose
+// dispatches are fused: it has fewer of them, or its operator has parts.
+func (d *Diff) namedByBase(p *analyze.Piece) bool {
+	switch base, now := len(p.Base), len(p.Now); {
+	case base == 0, now == 0:
+		return now == 0
+	case base != now:
+		return base < now
+	}
+	return len(p.Now[0].Op.Parts) == 0 && len(p.Base[0].Op.Parts) > 0
+}
+
+// describe sets the names of a row from the dispatches of one side. Several dispatches have the name of the
+// operator of the first.
+func (d *Diff) describe(r *Row, x *analyze.Index, of []*analyze.Launch) {
+	l := of[0]
 	r.Name, r.Place, r.Kind = x.Name(l.ID), l.Dispatch.Named(l.Op.Place()), l.Op.Kind
+	if len(of) > 1 {
+		r.Name, r.Place = l.Op.Name, l.Op.Place()
+	}
 	r.Class = d.class(x, l)
 	if l.Op.Layer != nil {
 		r.Layer = "layer " + analyze.LayerName(*l.Op.Layer)[1:]
@@ -247,13 +267,6 @@ func (d *Diff) class(x *analyze.Index, l *analyze.Launch) workclass.Class {
 		d.classes[x] = workclass.Of(&x.Trace.Graph)
 	}
 	return d.classes[x][l.Op.ID]
-}
-
-func (r *Row) now() []*analyze.Launch {
-	if r.Now == nil {
-		return nil
-	}
-	return []*analyze.Launch{r.Now}
 }
 
 // weight returns the number of compared steps in which a launch ran, as a fraction of all compared steps of
@@ -310,9 +323,9 @@ func (d *Diff) apart(by By, x *analyze.Index, l *analyze.Launch) string {
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
-// group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. In
-// the groupings by kernel and by class, however, the time on each side belongs to the kernel or the class of
-// the dispatch that ran on that side, so a row can belong to several groups.
+// group divides the rows into groups. A row belongs to the group of its name. In the groupings by kernel
+// and by class, however, the time on each side belongs to the kernel or the class of the dispatch that ran on
+// that side, so a row can belong to several groups.
 func (d *Diff) group() {
 	type key struct {
 		by   By
@@ -335,7 +348,7 @@ func (d *Diff) group() {
 	}
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		for _, l := range r.now() {
+		for _, l := range r.Now {
 			at(ByKernel, d.apart(ByKernel, d.Now.Index, l), i).Now++
 			at(ByClass, d.apart(ByClass, d.Now.Index, l), i).Now++
 		}
@@ -349,7 +362,7 @@ func (d *Diff) group() {
 		}{{ByOp, r.Place}, {ByKind, r.Kind}, {ByLayer, r.Layer}} {
 			if in.name != "" {
 				g := at(in.by, in.name, i)
-				g.Now, g.Base = g.Now+len(r.now()), g.Base+len(r.Base)
+				g.Now, g.Base = g.Now+len(r.Now), g.Base+len(r.Base)
 			}
 		}
 	}
@@ -364,8 +377,10 @@ func (d *Diff) members(g *Group) (m members) {
 	}
 	for _, i := range g.Rows {
 		r := &d.Rows[i]
-		if r.Now != nil && is(d.Now.Index, r.Now) {
-			m.now = append(m.now, r.Now)
+		for _, l := range r.Now {
+			if is(d.Now.Index, l) {
+				m.now = append(m.now, l)
+			}
 		}
 		for _, l := range r.Base {
 			if is(d.Base.Index, l) {
@@ -391,7 +406,7 @@ func (d *Diff) judge(pair pairing) {
 	var all members
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		m := members{r.Base, r.now()}
+		m := members{r.Base, r.Now}
 		all.base, all.now = append(all.base, m.base...), append(all.now, m.now...)
 		if test(&r.Times, m); r.Times.Significant && r.Status == Same {
 			r.Status = Changed
@@ -404,6 +419,8 @@ func (d *Diff) judge(pair pairing) {
 		g.Times.OtherWork = d.otherWork(g)
 		test(&g.Times, m)
 		switch {
+		case g.Times.OtherWork:
+			g.Status = Changed
 		case g.Base == 0:
 			g.Status = Added
 		case g.Now == 0:
@@ -431,10 +448,27 @@ func (d *Diff) judge(pair pairing) {
 	}
 }
 
-// otherWork reports whether the times of a group are not of the same work (see Times.OtherWork).
+// otherWork reports whether the times of a group may not be of the same work (see Times.OtherWork).
 func (d *Diff) otherWork(g *Group) bool {
 	oneSided := func(i int) bool { return d.Rows[i].Now == nil || d.Rows[i].Base == nil }
-	return d.Joined != join.ByID && (g.By == ByOp || g.By == ByKind) && slices.ContainsFunc(g.Rows, oneSided)
+	switch {
+	case d.Joined == join.ByID, g.By == ByKernel:
+		return false
+	case g.By == ByClass:
+		return workclass.DependsOnNames(workclass.Class(g.Name)) && d.unnamed(false) != d.unnamed(true)
+	case d.Joined == join.ByOrder:
+		return true
+	}
+	return g.By != ByLayer && g.Base > 0 && g.Now > 0 && slices.ContainsFunc(g.Rows, oneSided)
+}
+
+// unnamed returns workclass.Unnamed of a side. `now` is set for the second side.
+func (d *Diff) unnamed(now bool) bool {
+	return workclass.Unnamed(func(c workclass.Class) bool {
+		return slices.ContainsFunc(d.Groups, func(g Group) bool {
+			return g.By == ByClass && g.Name == string(c) && (now && g.Now > 0 || !now && g.Base > 0)
+		})
+	})
 }
 
 // Count returns the number of rows for which a condition holds.

@@ -123,10 +123,10 @@ type Weights struct {
 	Total  float64             // time of a step in ns; 0 if a dispatch was not measured
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
-	// These fields are set if there is a baseline. baseline maps each launch to its counterparts at the
-	// baseline. gone holds the launches that ran only at the baseline. baseSteps is the number of baseline
-	// steps. judge reports whether two times differ significantly.
-	baseline      map[*analyze.Launch][]*analyze.Launch
+	// These fields are set if there is a baseline. counterparts returns those of some launches. gone holds
+	// the launches that ran only at the baseline. baseSteps is the number of baseline steps. judge reports
+	// whether two times differ significantly.
+	counterparts  func([]*analyze.Launch) analyze.Counterparts
 	gone          []*analyze.Launch
 	baseSteps     float64
 	judge         func(nowNS, baselineNS float64, now, then []*analyze.Launch) bool
@@ -155,13 +155,10 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 		if err != nil {
 			return nil, err
 		}
-		w.baseline, w.baseSteps = map[*analyze.Launch][]*analyze.Launch{}, float64(
-			len(o.Baseline.Selection.Steps),
-		)
-		for i := range launches {
-			w.baseline[&launches[i]] = c.Of[i]
-			w.Single = w.Single || launches[i].Time.N == 1 || slices.ContainsFunc(c.Of[i],
-				func(l *analyze.Launch) bool { return l.Time.N == 1 })
+		w.counterparts, w.baseSteps = c.Counterparts, float64(len(o.Baseline.Selection.Steps))
+		single := func(l *analyze.Launch) bool { return l.Time.N == 1 }
+		for _, p := range c.Pieces {
+			w.Single = w.Single || len(p.Now) > 0 && slices.ContainsFunc(slices.Concat(p.Now, p.Base), single)
 		}
 		w.judge, w.ClockMoved, w.gone = c.Differ, c.ClockMoved, c.Gone
 		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
@@ -182,8 +179,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 // sum computes the numbers of a node from the numbers of the node's operators.
 func (w *Weights) sum(n *GraphNode) {
 	n.Measured, n.ErrorDB = true, math.Inf(1)
-	var launches, now, then []*analyze.Launch
-	known, measured, timed := w.baseline != nil && !w.ClockMoved, true, true
+	var launches []*analyze.Launch
 	sets := make([][]int, len(n.Ops)) // indices of dispatches in the step
 	for i, unit := range n.Ops {
 		for _, id := range unit {
@@ -194,12 +190,6 @@ func (w *Weights) sum(n *GraphNode) {
 				}
 				n.Measured = n.Measured && l.Time.Measured()
 				n.NS += l.Time.Median * float64(l.Runs) / w.steps
-				now, then = append(now, l), append(then, w.baseline[l]...)
-				if measured = measured && l.Delta.Measured; len(w.baseline[l]) == 0 {
-					timed = timed && l.Time.N > 1
-				} else {
-					known, timed = known && l.Delta.HasBaseline, timed && l.Delta.Timed
-				}
 				n.Groups += analyze.Product(l.Plan.Workgroups)
 				n.Waste += analyze.Product(l.Plan.Workgroups) - l.Plan.NeededGroups
 				if l.Gap != nil {
@@ -228,24 +218,30 @@ func (w *Weights) sum(n *GraphNode) {
 	}
 	cost, other := w.costs.Beside(launches)
 	n.Cost, n.Other, n.Costs = cost, other, w.costs
-	if known && len(now) > 0 {
-		w.compare(n, now, then, measured, timed)
+	if w.counterparts != nil && !w.ClockMoved && len(launches) > 0 {
+		of := w.counterparts(launches)
+		w.compare(n, launches, of.Launches, of.SameWork(n.Group))
 	}
 }
 
-// compare sets the Delta of a node from its launches in the selection and at the baseline. `measured`
-// reports that every launch has a time, and `timed` that every launch has several samples.
-func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, measured, timed bool) {
+// compare sets the Delta of a node from its launches in the selection and at the baseline. Their
+// times are only compared if `sameWork` is set.
+func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, sameWork bool) {
 	d := &n.Delta
+	unmeasured := func(l *analyze.Launch) bool { return !l.Time.Measured() }
+	single := func(l *analyze.Launch) bool { return l.Time.N < 2 }
+	if slices.ContainsFunc(then, unmeasured) {
+		return
+	}
 	for _, l := range then {
 		d.BaselineNS += l.Time.Median * float64(l.Runs) / w.baseSteps
 	}
 	d.HasBaseline = len(then) > 0
-	if d.Measured = measured; !measured {
+	if d.Measured = sameWork && !slices.ContainsFunc(now, unmeasured); !d.Measured {
 		return
 	}
 	d.TimeNS = n.NS - d.BaselineNS
-	if d.Timed = timed && len(then) > 0; d.Timed {
+	if d.Timed = len(then) > 0 && !slices.ContainsFunc(slices.Concat(now, then), single); d.Timed {
 		d.Equal = !w.judge(n.NS, d.BaselineNS, now, then)
 	}
 }
@@ -267,17 +263,11 @@ func (w *Weights) sumAll(ops []trace.Op) *GraphNode {
 	}
 	n.Label += fmt.Sprintf(" with %d only in the baseline", len(w.gone))
 	var now []*analyze.Launch
-	then, measured, timed := slices.Clone(w.gone), n.Delta.Measured, n.Delta.Timed
 	for _, id := range all {
-		for _, l := range w.ByOp[id] {
-			now, then = append(now, l), append(then, w.baseline[l]...)
-		}
-	}
-	for _, l := range w.gone {
-		measured, timed = measured && l.Time.Measured(), timed && l.Time.N > 1
+		now = append(now, w.ByOp[id]...)
 	}
 	n.Delta = analyze.Delta{}
-	w.compare(n, now, then, measured, timed)
+	w.compare(n, now, slices.Concat(w.counterparts(now).Launches, w.gone), true)
 	return n
 }
 

@@ -3,6 +3,7 @@
 package join
 
 import (
+	"cmp"
 	"slices"
 
 	"gpuscope/trace"
@@ -15,11 +16,11 @@ type How int
 const (
 	// ByID: both graphs are equal, so equal dispatch ids identify a dispatch.
 	ByID How = iota
-	// ByOperator: the graphs differ. A dispatch is identified by the name of its operator and by its label.
-	// If no dispatch has the name of a baseline dispatch, the baseline dispatch belongs to the operator that
-	// it was fused into.
+	// ByOperator: the graphs differ. A dispatch is identified by the name of its operator and by its label. A
+	// fused dispatch belongs to the dispatches of its parts.
 	ByOperator
-	// ByOrder: the graphs have no operator in common. Dispatches are paired in order of submission.
+	// ByOrder: the graphs have no operator in common. Dispatches are paired in order of submission. Whether
+	// they do the same work is not known.
 	ByOrder
 )
 
@@ -30,54 +31,55 @@ type Item struct {
 	Kernel string
 	Tokens int     // number of input tokens of the step
 	FLOPs  float64 // modelled
+	NS     float64 // time, or 0 if it was not measured
 }
 
 // Side is one of the two selections.
 type Side struct {
 	Trace *trace.Trace
 	Items []Item
-	// Readers returns the operators that have a value as input.
-	Readers func(trace.ValueID) []trace.OpID
+	// Readers returns the operators that have a value as input, and Writers those that compute it.
+	Readers, Writers func(trace.ValueID) []trace.OpID
+}
+
+// Piece is a piece of work with the items that do it, as indices into the items of both sides. One of the
+// lists is empty if the other side has no item for this work.
+type Piece struct {
+	Now, Base []int
+	// Doers holds, if one list is empty, the items of the other side that may do this work as a part of their
+	// own: those that compute the inputs or read the outputs of an operator that did not run there.
+	Doers []int
 }
 
 // Pairs says which items belong together.
 type Pairs struct {
-	How  How
-	Of   [][]int // for each item, its counterparts: indices of items of the baseline
-	Gone []int   // items of the baseline without a counterpart, each dispatch once
+	How How
+	// Pieces holds all pieces of work, in order of their items of the first side, then those that only the
+	// baseline has. If the sides are swapped, so are the lists of each piece.
+	Pieces []Piece
+
+	now, baseline *Side
+	of, ofBase    []int   // for each item, its piece; -1 for an item of the baseline that belongs to none
+	may, mayBase  [][]int // for each item, the pieces of the other side whose work it may do
 }
 
-// Join finds the counterparts of each item at the baseline. If the baseline has several items of the matching
-// dispatch, Join takes the item that did the same work. If the sides are swapped, How is the same.
+// Join finds the items that do the same work. If the baseline has several items of the matching dispatch,
+// Join takes the item that did the same work. If the sides are swapped, How is the same.
 func Join(now, baseline *Side) Pairs {
-	p := Pairs{Of: make([][]int, len(now.Items))}
+	p := Pairs{now: now, baseline: baseline}
 	switch {
 	case SameDispatches(now.Trace, baseline.Trace):
+		p.add(p.slots())
 	case len(now.Items) == 0 || len(baseline.Items) == 0, now.runsOperatorOf(baseline),
 		baseline.runsOperatorOf(now):
 		p.How = ByOperator
+		p.add(p.operators())
 	default:
 		p.How = ByOrder
-	}
-	names := newNames(baseline)
-	found := make(map[trace.DispatchID]bool, len(now.Items))
-	for i := range now.Items {
-		if k := names.find(now, &now.Items[i]); k >= 0 {
-			p.Of[i], found[baseline.Items[k].ID] = []int{k}, true
-		}
+		p.add(p.order())
 	}
 	if p.How == ByOperator {
-		p.parts(now, baseline, found)
-	}
-	if p.How == ByOrder || p.How == ByID && len(found) == 0 {
-		for i := range min(len(now.Items), len(baseline.Items)) {
-			p.Of[i], found[baseline.Items[i].ID], p.How = []int{i}, true, ByOrder
-		}
-	}
-	for i := range baseline.Items {
-		if id := baseline.Items[i].ID; !found[id] {
-			p.Gone, found[id] = append(p.Gone, i), true
-		}
+		p.findDoers()
 	}
 	return p
 }
@@ -86,59 +88,148 @@ func Join(now, baseline *Side) Pairs {
 // returns -1 if there is none.
 func Find(now, baseline *Side) int { return newNames(baseline).find(now, &now.Items[0]) }
 
-// parts handles the items of the baseline that have no counterpart. It finds the operator that now does the
-// work of such an item, if there is one, and adds the item to the counterparts of the operator's dispatch
-// with the most FLOPs.
-func (p *Pairs) parts(now, baseline *Side, found map[trace.DispatchID]bool) {
-	most := map[trace.OpID]int{} // the item with the most FLOPs of each operator that ran
-	for i := range now.Items {
-		op := now.op(&now.Items[i]).ID
-		if k, ok := most[op]; !ok || now.Items[i].FLOPs > now.Items[k].FLOPs {
-			most[op] = i
+// add adds the pieces, and a piece for each dispatch of the baseline that is in none of them.
+func (p *Pairs) add(pieces []Piece) {
+	found := make(map[trace.DispatchID]bool, len(p.baseline.Items))
+	p.of, p.ofBase = make([]int, len(p.now.Items)), make([]int, len(p.baseline.Items))
+	for i := range p.ofBase {
+		p.ofBase[i] = -1
+	}
+	slices.SortStableFunc(pieces, func(a, b Piece) int { return cmp.Compare(a.Now[0], b.Now[0]) })
+	for k, piece := range pieces {
+		for _, i := range piece.Now {
+			p.of[i] = k
+		}
+		for _, i := range piece.Base {
+			p.ofBase[i], found[p.baseline.Items[i].ID] = k, true
 		}
 	}
-	g := &now.Trace.Graph
-	// The function does finds the item that does the work of an operator. This is an item of the operator
-	// itself or, if the operator has no item, an item of an operator that reads its outputs.
-	does := func(id trace.OpID) (int, bool) {
-		if k, ok := most[id]; ok {
-			return k, true
+	for i := range p.baseline.Items {
+		if id := p.baseline.Items[i].ID; !found[id] {
+			p.ofBase[i], found[id] = len(pieces), true
+			pieces = append(pieces, Piece{Base: []int{i}})
 		}
-		for _, v := range g.Ops[id].Outputs {
-			for _, reader := range now.Readers(v) {
-				if k, ok := most[reader]; ok {
-					return k, true
-				}
+	}
+	p.Pieces = pieces
+}
+
+// slots returns a piece for each item, with its counterpart if there is one.
+func (p *Pairs) slots() []Piece {
+	names := newNames(p.baseline)
+	pieces := make([]Piece, len(p.now.Items))
+	for i := range p.now.Items {
+		pieces[i].Now = []int{i}
+		if k := names.find(p.now, &p.now.Items[i]); k >= 0 {
+			pieces[i].Base = []int{k}
+		}
+	}
+	return pieces
+}
+
+// order returns pieces that pair the items in order.
+func (p *Pairs) order() []Piece {
+	pieces := make([]Piece, len(p.now.Items))
+	for i := range pieces {
+		pieces[i].Now = []int{i}
+		if i < len(p.baseline.Items) {
+			pieces[i].Base = []int{i}
+		}
+	}
+	return pieces
+}
+
+// operators returns the pieces of two different graphs. The dispatches of an operator are paired by label if
+// both sides have the same labels. Otherwise they are one piece together, with those of all operators that it
+// was fused with on one of the sides.
+func (p *Pairs) operators() (pieces []Piece) {
+	type set struct {
+		now, base []int
+		apart     bool // an item has no counterpart of the same name
+	}
+	related := relations{}
+	for _, s := range []*Side{p.now, p.baseline} {
+		for i := range s.Items {
+			o := s.op(&s.Items[i])
+			for _, part := range o.Parts {
+				related.join(o.Name, part)
 			}
 		}
-		return 0, false
 	}
-	named := map[string]trace.OpID{} // operators by their own name and by the names of their parts
-	for i := range g.Ops {
-		o := &g.Ops[i]
-		for _, name := range slices.Concat([]string{o.Name}, o.Parts) {
-			if _, ok := named[name]; !ok {
-				named[name] = o.ID
+	sets := map[string]*set{}
+	at := func(s *Side, i int) *set {
+		name := related.of(s.op(&s.Items[i]).Name)
+		if sets[name] == nil {
+			sets[name] = &set{}
+		}
+		return sets[name]
+	}
+	single := p.slots()
+	found := make(map[trace.DispatchID]bool, len(p.baseline.Items))
+	for i, piece := range single {
+		s := at(p.now, i)
+		s.now, s.apart = append(s.now, i), s.apart || len(piece.Base) == 0
+		for _, k := range piece.Base {
+			found[p.baseline.Items[k].ID] = true
+		}
+	}
+	for i := range p.baseline.Items {
+		s := at(p.baseline, i)
+		s.base, s.apart = append(s.base, i), s.apart || !found[p.baseline.Items[i].ID]
+	}
+	for _, s := range sets {
+		switch {
+		case !s.apart || len(s.base) == 0:
+			for _, i := range s.now {
+				pieces = append(pieces, single[i])
+			}
+		case len(s.now) > 0:
+			pieces = append(pieces, p.together(s.now, s.base)...)
+		}
+	}
+	return pieces
+}
+
+// together returns one piece with these items for each number of tokens that `now` has. If no item of the
+// baseline read this number of tokens, the piece has those that read as many as the last item.
+func (p *Pairs) together(now, base []int) (pieces []Piece) {
+	with := func(s *Side, list []int, tokens int) (of []int) {
+		for _, i := range list {
+			if s.Items[i].Tokens == tokens {
+				of = append(of, i)
 			}
 		}
+		return of
 	}
-	extra := map[trace.DispatchID][]int{}
-	for i := range baseline.Items {
-		l := &baseline.Items[i]
-		if found[l.ID] {
+	seen := map[int]bool{}
+	for _, i := range now {
+		tokens := p.now.Items[i].Tokens
+		if seen[tokens] {
 			continue
 		}
-		id, ok := named[baseline.op(l).Name]
-		if !ok {
-			continue
+		seen[tokens] = true
+		piece := Piece{Now: with(p.now, now, tokens), Base: with(p.baseline, base, tokens)}
+		if piece.Base == nil {
+			piece.Base = with(p.baseline, base, p.baseline.Items[base[len(base)-1]].Tokens)
 		}
-		if k, ok := does(id); ok {
-			to := now.Items[k].ID
-			extra[to], found[l.ID] = append(extra[to], i), true
-		}
+		pieces = append(pieces, piece)
 	}
-	for i := range now.Items {
-		p.Of[i] = append(p.Of[i], extra[now.Items[i].ID]...)
+	return pieces
+}
+
+// relations divides names into disjoint sets. A name that was never joined is a set of its own.
+type relations map[string]string // a name to another name of its set
+
+// of returns the name that identifies the set of a name.
+func (r relations) of(name string) string {
+	for r[name] != "" {
+		name = r[name]
+	}
+	return name
+}
+
+func (r relations) join(a, b string) {
+	if a, b = r.of(a), r.of(b); a != b {
+		r[a] = b
 	}
 }
 
@@ -157,15 +248,21 @@ func SameDispatches(x, y *trace.Trace) bool {
 // runsOperatorOf reports whether an operator that ran on one side also ran on the other, whole or in parts.
 // That some of its parts ran is not enough: two unrelated models can have a name in common.
 func (s *Side) runsOperatorOf(other *Side) bool {
-	ran := map[string]bool{}
-	for i := range other.Items {
-		ran[other.op(&other.Items[i]).Name] = true
-	}
+	ran := other.ran()
 	missing := func(name string) bool { return !ran[name] }
 	return slices.ContainsFunc(s.Items, func(l Item) bool {
 		o := s.op(&l)
 		return ran[o.Name] || len(o.Parts) > 0 && !slices.ContainsFunc(o.Parts, missing)
 	})
+}
+
+// ran returns the names of all operators that ran.
+func (s *Side) ran() map[string]bool {
+	names := map[string]bool{}
+	for i := range s.Items {
+		names[s.op(&s.Items[i]).Name] = true
+	}
+	return names
 }
 
 func (s *Side) op(l *Item) *trace.Op {

@@ -51,6 +51,9 @@ type Pair struct {
 	BaseNS, NowNS float64
 	// Members is the number of dispatches that the two times include. 0 means 1.
 	Members int
+	// MoreNS is a time of work that NowNS may include and BaseNS does not, because the baseline has it in
+	// other dispatches. It explains a longer time. MoreBaseNS is the same for the baseline.
+	MoreNS, MoreBaseNS float64
 	// Kernel groups rows that a change of one kernel affects alike. Rows without a kernel have "".
 	Kernel string
 }
@@ -206,7 +209,18 @@ func (m *Model) Within(p *Pair, band float64) Verdict {
 	if p.BaseNS <= 0 || p.NowNS <= 0 {
 		return Verdict{DeltaNS: p.NowNS - p.BaseNS}
 	}
-	return m.verdict(p.BaseNS, p.NowNS, m.errorOf(p), band)
+	v := m.verdict(p.BaseNS, p.NowNS, m.errorOf(p), band)
+	if v.DeltaNS > 0 {
+		return v.beyond(p.MoreNS)
+	}
+	return v.beyond(p.MoreBaseNS)
+}
+
+// beyond returns the verdict if a time in ns of the difference has another explanation than noise.
+func (v Verdict) beyond(explained float64) Verdict {
+	v.NoiseNS += explained
+	v.Significant = v.Significant && math.Abs(v.DeltaNS) > v.NoiseNS
+	return v
 }
 
 // verdict decides whether two times differ. `e` is the error of their difference.

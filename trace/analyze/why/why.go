@@ -85,8 +85,8 @@ func Of(x *analyze.Index, step int, id trace.DispatchID) *Why {
 		Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: x.PlanOf(step, id), At: step, ID: id,
 	}
 	w.Changes = GridChanges(x, id)
-	w.Grid = origin(x, step, id, w.Plan != nil, analyze.PlanDiff.Regrids)
-	w.Params = origin(x, step, id, w.Plan != nil, analyze.PlanDiff.Any)
+	w.Grid = origin(x, step, id, w.Plan != nil, trace.PlanDiff.Regrids)
+	w.Params = origin(x, step, id, w.Plan != nil, trace.PlanDiff.Any)
 	for _, i := range w.Changes {
 		if c, _ := analyze.NetPlan(x.Trace, &x.Trace.Steps[i], id); i > step && c.Diff.Gone {
 			w.Ends = originAt(x, i, id, c)
@@ -112,7 +112,7 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 // which `kind` returns true are considered. If `runs` is true, the dispatch must run after the change, and if
 // `runs` is false, it must not run after the change.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
-	kind func(analyze.PlanDiff) bool,
+	kind func(trace.PlanDiff) bool,
 ) *Origin {
 	steps := x.Replanned.Of(int(id))
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -239,14 +239,14 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 	for i := range o.Causes {
 		blamed[o.Causes[i].Input] = true
 	}
-	var diffs map[trace.OpID]analyze.PlanDiff
+	var diffs map[trace.OpID]trace.PlanDiff
 	for _, v := range p.inputs {
 		g := p.change(v)
 		if blamed[v] || g.from == nil || !g.moved() {
 			continue
 		}
 		if diffs == nil {
-			diffs = map[trace.OpID]analyze.PlanDiff{}
+			diffs = map[trace.OpID]trace.PlanDiff{}
 			for _, n := range analyze.NetPlans(x.Trace, o.Step) {
 				diffs[n.Op] = diffs[n.Op].Or(n.Diff)
 			}

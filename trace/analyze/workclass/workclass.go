@@ -40,6 +40,15 @@ var Classes = []Class{
 // Matrices lists the classes of products with weights.
 var Matrices = []Class{QO, KV, QKV, GateUp, Down, Experts, Head}
 
+// Unnamed reports whether the products of a run are in Other, because their operators have no names: the run
+// has no dispatch in the classes of Matrices, but some in Other. This is the case in a profile that was
+// imported without a model. `has` reports whether the run has dispatches of a class.
+func Unnamed(has func(Class) bool) bool { return has(Other) && !slices.ContainsFunc(Matrices, has) }
+
+// DependsOnNames reports whether the time of a class depends on whether the operators of a run have names
+// (see Unnamed).
+func DependsOnNames(c Class) bool { return c == Other || slices.Contains(Matrices, c) }
+
 // Of returns the class of each operator of a graph, by id. The names of the operators decide. Operators of an
 // ExecuTorch program are numbered instead of named; then their order in the layer decides.
 func Of(g *trace.Graph) []Class {

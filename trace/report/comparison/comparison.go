@@ -90,7 +90,7 @@ func Of(d *diff.Diff, all bool) *table.Table {
 			add(at, line{
 				Row: tree.Row{Key: g.Name}, name: g.Name, status: status(g.Status, &g.Times), times: &g.Times,
 				dispatches: fromTo(fmt.Sprint(g.Base), fmt.Sprint(g.Now)),
-				oneSided:   g.Base == 0 || g.Now == 0,
+				oneSided:   g.Status == diff.Added || g.Status == diff.Gone,
 			})
 		}
 	}
@@ -166,14 +166,18 @@ func TotalName(t *diff.Total) string {
 
 // Change says how the plans of a dispatch differ: "grid 48 → 96, route gemv → batch8".
 func Change(r *diff.Row) string {
-	if r.Now == nil || len(r.Base) == 0 {
+	switch base, now := len(r.Base), len(r.Now); {
+	case base == 0, now == 0:
 		return ""
-	}
-	if len(r.Base) > 1 {
-		return fmt.Sprintf("fused from %s", table.Plural(len(r.Base), "dispatch"))
+	case now == 1 && base > 1:
+		return fmt.Sprintf("fused from %s", table.Plural(base, "dispatch"))
+	case base == 1 && now > 1:
+		return fmt.Sprintf("split into %s", table.Plural(now, "dispatch"))
+	case now > 1:
+		return fmt.Sprintf("%d → %s", base, table.Plural(now, "dispatch"))
 	}
 	var parts []string
-	from, to := r.Base[0].Plan, r.Now.Plan
+	from, to := r.Base[0].Plan, r.Now[0].Plan
 	if r.Plan.Grid {
 		parts = append(parts, "grid "+fromTo(table.Grid(from.Workgroups), table.Grid(to.Workgroups)))
 	}

@@ -179,7 +179,7 @@ func TestJSONHasEveryRow(t *testing.T) {
 	for i := range got.Rows {
 		r, want := &got.Rows[i], &d.Rows[i]
 		if r.Name != want.Name || r.Status != want.Status || *r.Delta != want.Times.DeltaNS ||
-			r.B.Kernel != want.Now.Plan.Kernel {
+			r.B[0].Kernel != want.Now[0].Plan.Kernel {
 			t.Errorf("row %d: %+v", i, r)
 		}
 	}

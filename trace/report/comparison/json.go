@@ -11,7 +11,7 @@ import (
 
 // Schema is the name and the version of the JSON output. docs/guide/diff.md lists its fields. A field is
 // added in a minor version, and only a major version changes or removes one.
-const Schema = "gpuscope.diff/1.2"
+const Schema = "gpuscope.diff/2.0"
 
 // JSON is the JSON output of a comparison.
 type JSON struct {
@@ -83,7 +83,7 @@ type GroupJSON struct {
 	TimesJSON
 }
 
-// RowJSON is a dispatch.
+// RowJSON is a dispatch or, if dispatches are fused on one side, the dispatches that do the same work.
 type RowJSON struct {
 	Name    string       `json:"name"`
 	Kind    string       `json:"kind"`
@@ -91,8 +91,8 @@ type RowJSON struct {
 	Layer   string       `json:"layer,omitempty"`
 	Status  diff.Status  `json:"status"`
 	Changed []string     `json:"changed,omitempty"` // grid, route, source, params
-	A       []LaunchJSON `json:"a,omitempty"`       // several if they were fused in B
-	B       *LaunchJSON  `json:"b,omitempty"`
+	A       []LaunchJSON `json:"a,omitempty"`
+	B       []LaunchJSON `json:"b,omitempty"`
 	TimesJSON
 }
 
@@ -162,9 +162,8 @@ func JSONOf(d *diff.Diff, conditions []expr.Result) *JSON {
 		for _, l := range r.Base {
 			of.A = append(of.A, launchJSON(l))
 		}
-		if r.Now != nil {
-			l := launchJSON(r.Now)
-			of.B = &l
+		for _, l := range r.Now {
+			of.B = append(of.B, launchJSON(l))
 		}
 		j.Rows = append(j.Rows, of)
 	}

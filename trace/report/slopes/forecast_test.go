@@ -25,7 +25,7 @@ func TestChangesAreWherePlansDiffer(t *testing.T) {
 				var want, got []int
 				for at := l.From + 1; at <= l.To; at++ {
 					id := trace.DispatchID(id)
-					if analyze.LaunchesOtherwise(curves.PlanOn(l, id, at-1), curves.PlanOn(l, id, at)) {
+					if trace.LaunchesOtherwise(curves.PlanOn(l, id, at-1), curves.PlanOn(l, id, at)) {
 						want = append(want, at)
 					}
 				}

@@ -255,6 +255,7 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 	missing := func(format string, args ...any) (Result, error) {
 		return Result{}, &MissingError{c, fmt.Sprintf(format, args...)}
 	}
+	only := "" // the only run that has the group
 	switch {
 	case c.kind == ofCount:
 		r.Value = float64(d.Count(c.count))
@@ -266,6 +267,12 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 			return missing("neither run has the %s %q", c.by, short(c.name))
 		}
 		r.Times = &g.Times
+		switch {
+		case g.Status == diff.Added && g.Times.Now.Measured:
+			only = "B"
+		case g.Status == diff.Gone && g.Times.Base.Measured:
+			only = "A"
+		}
 	case c.Metric == "isolated":
 		r.Times = &d.Isolated
 	default:
@@ -285,11 +292,22 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 			return c.result(d, r, base, now), nil
 		}
 	}
+	if only != "" {
+		if c.Unit == Percent && only == "B" {
+			return missing("only B has such dispatches, so there is no change in percent. Use a time")
+		}
+		r = c.result(d, r, r.Times.Base.NS, r.Times.Now.NS)
+		if c.Change {
+			r.NotJudged = "only " + only + " has such dispatches"
+			r.Remedy = "use the total, a layer, or a time without + or -"
+		}
+		return r, nil
+	}
 	if !r.Times.Now.Measured || c.Change && !r.Times.Base.Measured {
 		return missing("the metric was not measured on both sides")
 	}
 	if c.Change && r.Times.OtherWork {
-		return missing("the graphs differ, and only one run has some of the dispatches. Use a class or a layer")
+		return missing("the runs may do different work in these dispatches. Use isolated or a layer")
 	}
 	if c.Unit == Percent && r.Times.Base.NS <= 0 {
 		return missing("the time at the baseline is 0")

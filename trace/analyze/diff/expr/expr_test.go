@@ -163,6 +163,42 @@ func TestWhatTheRunsDoNotHaveIsAnError(t *testing.T) {
 	}
 }
 
+// What only one run has takes no time in the other. Its change is not judged, because the other run may do
+// the work elsewhere.
+func TestTimesOfDispatchesOfOneRun(t *testing.T) {
+	side := func(layers int) diff.Side {
+		x := analyze.NewIndex(tracetest.Llama(layers, 6))
+		return diff.Side{Index: x, Selection: x.Phase(trace.Decode)}
+	}
+	one, two := side(1), side(2)
+	for _, c := range []struct {
+		text               string
+		a, b               diff.Side
+		fails, judged, err bool
+	}{
+		{"layer:1>1ns", one, two, true, true, false},
+		{"layer:1>+1ns", one, two, false, false, false},
+		{"layer:1>+5%", one, two, false, false, true}, // the time in A is 0
+		{"layer:1>1ns", two, one, false, true, false},
+		{"layer:1>+5%", two, one, false, false, false},
+		{"layer:1<-5%", two, one, false, false, false},
+	} {
+		d, err := diff.Of(t.Context(), c.a, c.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := expr.Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Eval(d)
+		if r.Failed() != c.fails || err == nil && (r.NotJudged == "") != c.judged ||
+			errors.As(err, new(*expr.MissingError)) != c.err {
+			t.Errorf("%s: %+v %v", c.text, r, err)
+		}
+	}
+}
+
 // A run has one step of prefill, so it is not known how much its time varies. A condition about its change
 // cannot fail, and says why and what to record. One about the second run alone can.
 func TestChangesOfTooFewTimesAreNotJudged(t *testing.T) {

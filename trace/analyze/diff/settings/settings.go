@@ -188,10 +188,10 @@ func edited(d *diff.Diff) string {
 	var names []string
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		if r.Now == nil || len(r.Base) != 1 {
+		if len(r.Now) != 1 || len(r.Base) != 1 {
 			continue
 		}
-		from, to := r.Base[0].Plan.Kernel, r.Now.Plan.Kernel
+		from, to := r.Base[0].Plan.Kernel, r.Now[0].Plan.Kernel
 		name := trace.OwnKernel(to)
 		if trace.OwnKernel(from) != name || slices.Contains(names, name) {
 			continue
