@@ -263,8 +263,11 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 	return nil
 }
 
-// EventCut is the kind of event that says that a stream was truncated.
-const EventCut = "cut"
+// These kinds of events say that something is missing in a trace.
+const (
+	EventCut     = "cut"      // a stream was truncated
+	EventLeftOut = "left_out" // a part of an imported profile is not in the trace
+)
 
 // records reads the records after the first object. It stops at the end of the file, which may be truncated.
 func (d *decoder) records() error {

@@ -149,6 +149,24 @@ func TestKinetoEventsWithoutIDsAreNotJoined(t *testing.T) {
 	}
 }
 
+// The trace says how many steps and kernels of the profile it lacks.
+func TestWhatKinetoLeavesOutIsCounted(t *testing.T) {
+	got, err := Read(strings.NewReader(`{"traceEvents": [
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":50},
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":60,"dur":50},
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":1,"tid":1,"ts":120,"dur":50},
+{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":9,"dur":1},
+{"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":55,"dur":2},
+{"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":190,"dur":2}]}`), Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Steps) != 1 || len(got.Events) != 1 || got.Events[0].Kind != trace.EventLeftOut ||
+		strings.Count(got.Events[0].Text, "(2)") != 2 {
+		t.Errorf("%d steps, events %v", len(got.Steps), got.Events)
+	}
+}
+
 // A profile with events is in a known format, even if it has no kernel in a step.
 func TestProfilesWithoutAKernelInAStepAreRefused(t *testing.T) {
 	for name, events := range map[string]string{

@@ -47,7 +47,7 @@ type kinetoReader struct {
 	kernels, others, steps, profiled []kinetoEvent
 	launched                         map[int64]float64
 	ops                              map[int64]kinetoOp
-	n                                int
+	n, outside, empty                int // numbers of complete events, kernels outside of steps, empty steps
 }
 
 func readKineto(in io.Reader, t *trace.Trace) error {
@@ -79,6 +79,19 @@ func readKineto(in io.Reader, t *trace.Trace) error {
 			"kernel needs the correlation of its own launch", ErrNoKernels, len(r.kernels), len(r.steps))
 	}
 	r.finish()
+	var left []string
+	if r.empty > 0 {
+		left = append(left, fmt.Sprintf("steps without kernels (%d)", r.empty))
+	}
+	if r.outside > 0 {
+		left = append(left, fmt.Sprintf("kernels launched outside of all steps (%d)", r.outside))
+	}
+	if left != nil {
+		t.Events = append(t.Events, trace.Event{
+			Step: len(t.Steps) - 1, Kind: trace.EventLeftOut,
+			Text: "left out of the trace: " + strings.Join(left, ", "),
+		})
+	}
 	d.note(t)
 	return nil
 }
@@ -185,8 +198,8 @@ func torchOp(name string, dims [][]int) kinetoOp {
 	return o
 }
 
-// split divides the kernels into steps. Kernels that were launched outside of all steps are left out if there
-// are steps.
+// split divides the kernels into steps. If there are steps, kernels that were launched outside of all steps
+// are left out. So are steps without kernels, such as those before the profiler recorded the GPU.
 func (r *kinetoReader) split(m *model) error {
 	slices.SortStableFunc(r.steps, func(a, b kinetoEvent) int { return before(a.ts, b.ts) })
 	outer := r.steps[:0]
@@ -211,9 +224,14 @@ func (r *kinetoReader) split(m *model) error {
 			func(s kinetoEvent, ts float64) int { return before(s.end, ts) })
 		if at < len(outer) && ts >= outer[at].ts {
 			lists[at] = append(lists[at], k)
+		} else {
+			r.outside++
 		}
 	}
 	for _, list := range lists {
+		if len(list) == 0 {
+			r.empty++
+		}
 		if err := r.step(m, list); err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func holds(t *trace.Trace) string {
 		fmt.Fprintf(&b, "the recording lacks the first %s of the run\n", table.Plural(t.DroppedSteps, "step"))
 	}
 	for _, e := range t.Events {
-		if e.Kind == trace.EventCut {
+		if e.Kind == trace.EventCut || e.Kind == trace.EventLeftOut {
 			fmt.Fprintln(&b, printable.Clean(e.Text))
 		}
 	}
