@@ -243,4 +243,11 @@ func TestTraceCheckValidatesChromeJSON(t *testing.T) {
 	if status, lines := check(); status != exitFailed || len(lines) != 3 {
 		t.Errorf("exit %d, %q", status, lines)
 	}
+	// A file with the suffix of Chrome JSON but without its events.
+	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, lines := check(); status != exitFailed || !strings.Contains(strings.Join(lines, ""), "traceEvents") {
+		t.Errorf("exit %d, %q", status, lines)
+	}
 }

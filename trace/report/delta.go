@@ -148,6 +148,8 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	switch sizes := settings.ModelSizes(is, was); {
 	case was.Name == "" && is.Name != "":
 		perhaps = "an unnamed model"
+	case was.Name == "" && now != then && len(sizes) == 0:
+		perhaps = "a possibly different model: neither trace names it"
 	case was.Name != "" && is.Name == "":
 		perhaps = "a possibly different model: " + name
 	case was.Name == is.Name && (was.Quantization != is.Quantization || sizes != nil):

@@ -18,7 +18,7 @@ func TestOtherTraceKnowsWhatIsUnnamed(t *testing.T) {
 		want    string
 	}{
 		{named, named, "", ""},
-		{trace.Model{}, trace.Model{}, "", ""},
+		{trace.Model{}, trace.Model{}, "", "a possibly different model: neither trace names it"},
 		{named, renamed, "", "another model: large"},
 		{named, renamed, "PyTorch", "another model and engine: large on PyTorch"},
 		{named, trace.Model{}, "PyTorch", "another engine: PyTorch, and an unnamed model"},

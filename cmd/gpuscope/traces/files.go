@@ -39,7 +39,10 @@ nested or 1 ns apart, complete arrows, positive ids, escaped names. Each violati
 					return checkChrome(e.Stdout, operands[0])
 				}
 				t, err := readTrace(operands)
-				if err != nil {
+				switch {
+				case errors.Is(err, trace.ErrWriteOnly) && formatName(operands[0]) == "chrome":
+					return checkChrome(e.Stdout, operands[0]) // which finds what is missing in it
+				case err != nil:
 					return err
 				}
 				_, err = io.WriteString(e.Stdout, printable.Clean(operands[0])+": ok, "+holds(t))
@@ -205,4 +208,13 @@ func convert(operands []string, out, format string, noText bool) error {
 		return cli.Usage(err.Error())
 	}
 	return err
+}
+
+// formatName returns the name of the format of a file, which its suffix says, or "".
+func formatName(path string) string {
+	f, _, err := trace.FormatOf(path)
+	if err != nil {
+		return ""
+	}
+	return f.Name
 }

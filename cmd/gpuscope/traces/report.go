@@ -10,7 +10,6 @@ import (
 
 	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
-	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/report/html"
@@ -59,17 +58,21 @@ can be sent and archived. With the trace BASE, the page also compares FILE with 
 
 // reportDiff compares a trace with the trace in a file, as trace diff does. `name` is the file name of x.
 func reportDiff(ctx context.Context, x *analyze.Index, name, base string) (*diff.Diff, error) {
-	t, err := readTrace([]string{base})
-	if err != nil {
-		return nil, err
+	against := x
+	if base != name { // the same file is the same run
+		t, err := readTrace([]string{base})
+		if err != nil {
+			return nil, err
+		}
+		against = analyze.NewIndex(t)
 	}
-	for path, tr := range map[string]*trace.Trace{name: x.Trace, base: t} {
-		if len(tr.Steps) == 0 {
+	for path, of := range map[string]*analyze.Index{name: x, base: against} {
+		if len(of.Trace.Steps) == 0 {
 			return nil, fmt.Errorf("%s has no steps to compare", printable.Clean(path))
 		}
 	}
 	return new(comparing).compareSides(ctx, [2]diff.Side{
-		{Index: analyze.NewIndex(t), Name: filepath.Base(base)},
+		{Index: against, Name: filepath.Base(base)},
 		{Index: x, Name: filepath.Base(name)},
 	})
 }

@@ -74,6 +74,7 @@ excluded unless there are no others. --filter and --sort work like the keys / an
 // show holds the arguments of one trace show command.
 type show struct {
 	e                                        *cli.Env
+	path                                     string // the trace
 	table, steps, base, fold, filter, format string
 	foldGiven, reverse                       bool
 	width                                    int
@@ -92,6 +93,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 	if err != nil {
 		return err
 	}
+	s.path = operands[0]
 	x := analyze.NewIndex(t)
 	o, err := s.options(ctx, x, &kind)
 	if err != nil {
@@ -159,9 +161,11 @@ func (s *show) baseline(ctx context.Context, x *analyze.Index,
 			return nil, err
 		}
 	}
-	file, err := screen.ReadBase(ctx, s.base)
-	if err != nil {
-		return nil, err
+	file := x
+	if s.base != s.path {
+		if file, err = screen.ReadBase(ctx, s.base); err != nil {
+			return nil, err
+		}
 	}
 	of := screen.SameKind(file, s.base, x, selection)
 	if of == nil {

@@ -282,6 +282,7 @@ func (c *checker) syntax(err error) error {
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return err
+	case c.in.err != nil && !errors.Is(c.in.err, io.EOF): // the file cannot be read, which Check returns
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		c.violate(RuleFile, -1, "the file is cut off after %d events", at)
 	case errors.As(err, &wrong):

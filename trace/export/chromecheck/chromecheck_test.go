@@ -244,9 +244,13 @@ func TestTruncatedCompressedFilesAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range []int{6, file.Len() / 2, file.Len() - 1} {
-			_, err := chromecheck.Check(bytes.NewReader(file.Bytes()[:n]), func(chromecheck.Violation) {})
-			if !errors.Is(err, trace.ErrTruncated) {
-				t.Errorf("%s, %d of %d bytes: %v, want ErrTruncated", m.Name, n, file.Len(), err)
+			var found []chromecheck.Violation
+			_, err := chromecheck.Check(bytes.NewReader(file.Bytes()[:n]), func(v chromecheck.Violation) {
+				found = append(found, v)
+			})
+			if !errors.Is(err, trace.ErrTruncated) || found != nil {
+				t.Errorf("%s, %d of %d bytes: %v and %v, want only ErrTruncated", m.Name, n, file.Len(), err,
+					found)
 			}
 		}
 	}
