@@ -41,6 +41,8 @@ const (
 	Changed Status = "changed" // another plan, or a significant difference in time
 	Added   Status = "added"   // only on the second side
 	Gone    Status = "gone"    // only at the baseline
+	// Incomparable is the status if the two sides may not do the same work (Times.OtherWork).
+	Incomparable Status = "incomparable"
 )
 
 // Time is a time on one side. NS is the median of N times or, for a group, the sum of such medians.
@@ -215,7 +217,11 @@ func (d *Diff) addRows(pieces []analyze.Piece) {
 		case len(p.Now) == 1:
 			r.Plan = p.Now[0].Delta.PlanDiff
 		}
-		if r.Status == Same && (r.Plan.Any() || len(p.Now) != len(p.Base)) {
+		switch {
+		case r.Status != Same:
+		case d.Joined == join.ByOrder:
+			r.Status, r.Plan, r.Times.OtherWork = Incomparable, trace.PlanDiff{}, true
+		case r.Plan.Any() || len(p.Now) != len(p.Base):
 			r.Status = Changed
 		}
 		if d.namedByBase(&p) {
@@ -225,7 +231,6 @@ func (d *Diff) addRows(pieces []analyze.Piece) {
 		}
 		r.Times.Base, r.Times.Now = d.time(p.Base, false), d.time(p.Now, true)
 		r.Times.DeltaNS = r.Times.Now.NS - r.Times.Base.NS
-		r.Times.OtherWork = d.Joined == join.ByOrder
 		d.Rows = append(d.Rows, r)
 	}
 }
@@ -420,7 +425,7 @@ func (d *Diff) judge(pair pairing) {
 		test(&g.Times, m)
 		switch {
 		case g.Times.OtherWork:
-			g.Status = Changed
+			g.Status = Incomparable
 		case g.Base == 0:
 			g.Status = Added
 		case g.Now == 0:
@@ -452,14 +457,14 @@ func (d *Diff) judge(pair pairing) {
 func (d *Diff) otherWork(g *Group) bool {
 	oneSided := func(i int) bool { return d.Rows[i].Now == nil || d.Rows[i].Base == nil }
 	switch {
-	case d.Joined == join.ByID, g.By == ByKernel:
-		return false
 	case g.By == ByClass:
 		return workclass.DependsOnNames(workclass.Class(g.Name)) && d.unnamed(false) != d.unnamed(true)
+	case d.Joined == join.ByID, g.By == ByKernel, g.Base == 0, g.Now == 0:
+		return false
 	case d.Joined == join.ByOrder:
 		return true
 	}
-	return g.By != ByLayer && g.Base > 0 && g.Now > 0 && slices.ContainsFunc(g.Rows, oneSided)
+	return g.By != ByLayer && slices.ContainsFunc(g.Rows, oneSided)
 }
 
 // unnamed returns workclass.Unnamed of a side. `now` is set for the second side.

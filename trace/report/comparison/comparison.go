@@ -57,6 +57,11 @@ func Of(d *diff.Diff, all bool) *table.Table {
 	head := func(name, text string) int {
 		return add(-1, line{Row: tree.Row{Key: name, Group: true, Open: true}, name: text})
 	}
+	// hidden reports whether a row is left out. If dispatches were joined in order, nothing is known about
+	// those that both sides have.
+	hidden := func(s diff.Status) bool {
+		return !all && (s == diff.Same || s == diff.Incomparable && d.Joined == join.ByOrder)
+	}
 	at := head("steps", "whole steps")
 	phase := d.Now.Selection.Name
 	if phase != d.Base.Selection.Name || d.Total(phase, diff.Wall) == nil {
@@ -81,7 +86,7 @@ func Of(d *diff.Diff, all bool) *table.Table {
 	for _, by := range []diff.By{diff.ByKernel, diff.ByOp, diff.ByKind, diff.ByClass, diff.ByLayer} {
 		at := -1
 		for _, g := range d.GroupsBy(by) {
-			if g.Status == diff.Same && !all {
+			if hidden(g.Status) {
 				continue
 			}
 			if at < 0 {
@@ -97,7 +102,7 @@ func Of(d *diff.Diff, all bool) *table.Table {
 	at = -1
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		if r.Status == diff.Same && !all {
+		if hidden(r.Status) {
 			continue
 		}
 		if at < 0 {
@@ -118,8 +123,12 @@ func Of(d *diff.Diff, all bool) *table.Table {
 	for _, s := range Sentences(d) {
 		t.Title = append(t.Title, table.Title(table.Segment{Text: s}))
 	}
-	if same := d.Count(func(r *diff.Row) bool { return r.Status == diff.Same }); same > 0 && !all {
-		t.Notes = append(t.Notes, table.Plural(same, "dispatch")+" without a difference not shown")
+	if n := d.Count(func(r *diff.Row) bool { return hidden(r.Status) }); n > 0 {
+		which := " without a difference not shown"
+		if d.Joined == join.ByOrder {
+			which = " joined in order not shown, because they may do other work"
+		}
+		t.Notes = append(t.Notes, table.Plural(n, "dispatch")+which)
 	}
 	return t
 }
@@ -247,7 +256,8 @@ func columns(d *diff.Diff, lines []line) []table.Column {
 	return []table.Column{
 		all.Text(80, "name", "what", "a whole step, a group of dispatches, or a dispatch",
 			func(l *line) string { return l.name }).AsTree(),
-		all.Text(80, "status", "result", "added, gone, changed (only the plan), slower, faster, or not significant",
+		all.Text(80, "status", "result", "added, gone, changed (only the plan), slower, faster, not "+
+			"significant, or incomparable (the two sides may not do the same work)",
 			func(l *line) string { return l.status }),
 		of.Cell(80, table.Measured, "a_us", "A µs", "us", "time in the baseline; of a group, the sum",
 			us(base)),

@@ -36,8 +36,9 @@ func Subject(d *diff.Diff) (long, short string) {
 	return parts[0], names[0]
 }
 
-// sameSettings returns the subject of a comparison in which no known setting differs. A trace that was
-// imported from a profile does not have all settings, and may not name its model.
+// sameSettings returns the subject of a comparison in which no known setting differs. It names the positions
+// if the two sides have none in common. A trace that was imported from a profile does not have all settings,
+// and may not name its model.
 func sameSettings(d *diff.Diff) (long, short string) {
 	unnamed, imported := 0, false
 	for _, side := range []*diff.Side{&d.Base, &d.Now} {
@@ -55,7 +56,24 @@ func sameSettings(d *diff.Diff) (long, short string) {
 	case imported:
 		return "No known setting differs", "No known setting differs"
 	}
+	now, base := positions(&d.Now), positions(&d.Base)
+	if now[1] < base[0] || base[1] < now[0] {
+		long = fmt.Sprintf("Same settings, positions %d–%d instead of %d–%d", now[0], now[1], base[0], base[1])
+		return long, "Other positions"
+	}
 	return "Same settings", "Same settings"
+}
+
+// positions returns the first and the last position of the compared steps of a side.
+func positions(s *diff.Side) [2]int {
+	t := s.Index.Trace
+	first := t.Steps[s.Selection.Steps[0]].Position
+	of := [2]int{first, first}
+	for _, step := range s.Selection.Steps {
+		p := t.Steps[step].Position
+		of = [2]int{min(of[0], p), max(of[1], p)}
+	}
+	return of
 }
 
 // subject names one setting that differs, with its values and without them.

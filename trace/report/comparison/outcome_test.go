@@ -273,6 +273,11 @@ func TestSubjectNamesTheSettings(t *testing.T) {
 		"No known setting differs": func(base, now *trace.Trace) {
 			base.Device.Name, now.Device.Name = trace.ImportedDevice, trace.ImportedDevice
 		},
+		"Same settings, positions 512–541 instead of 0–29": func(_, now *trace.Trace) {
+			for i := range now.Steps {
+				now.Steps[i].Position += 512
+			}
+		},
 		"Static grids":  func(_, now *trace.Trace) { now.Static = true },
 		"Dynamic grids": func(base, _ *trace.Trace) { base.Command = []string{"gpuscope", "--static"} },
 		"Routes linear=gemv instead of by default": func(_, now *trace.Trace) {
