@@ -92,7 +92,7 @@ func (c *comparison) moved(now, base []*Launch) (more, moreBase float64) {
 // joinSide returns the launches of a selection in the form in which package join pairs them.
 func joinSide(x *Index, launches []Launch) join.Side {
 	s := join.Side{
-		Trace: x.Trace, Items: make([]join.Item, len(launches)), Readers: x.Consumers, Writers: x.Makers,
+		Trace: x.Trace, Items: make([]join.Item, len(launches)), Readers: x.Consumers, Writers: x.Producers,
 	}
 	for i := range launches {
 		l := &launches[i]

@@ -325,6 +325,17 @@ func (d *Diff) apart(by By, x *analyze.Index, l *analyze.Launch) string {
 	return ""
 }
 
+// sameKernel reports whether both sides have the same kernel of a name, or only one side has the name. The
+// number at the end of a name counts the variants in a graph. So if the graphs differ, kernels are only the
+// same if their sources are.
+func (d *Diff) sameKernel(name string) bool {
+	if d.Joined == join.ByID {
+		return true
+	}
+	base, now := d.Base.Index.Kernel(name), d.Now.Index.Kernel(name)
+	return base == nil || now == nil || base.SourceSHA256 == now.SourceSHA256
+}
+
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
@@ -335,10 +346,14 @@ func (d *Diff) group() {
 	type key struct {
 		by   By
 		name string
+		side int // of a kernel that is another one on the other side
 	}
 	index := map[key]int{}
-	at := func(by By, name string, row int) *Group {
-		k := key{by, name}
+	at := func(by By, name string, row, side int) *Group {
+		k := key{by, name, 0}
+		if by == ByKernel && !d.sameKernel(name) {
+			k.side = side
+		}
 		i, ok := index[k]
 		if !ok {
 			i = len(d.Groups)
@@ -354,19 +369,19 @@ func (d *Diff) group() {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		for _, l := range r.Now {
-			at(ByKernel, d.apart(ByKernel, d.Now.Index, l), i).Now++
-			at(ByClass, d.apart(ByClass, d.Now.Index, l), i).Now++
+			at(ByKernel, d.apart(ByKernel, d.Now.Index, l), i, 1).Now++
+			at(ByClass, d.apart(ByClass, d.Now.Index, l), i, 1).Now++
 		}
 		for _, l := range r.Base {
-			at(ByKernel, d.apart(ByKernel, d.Base.Index, l), i).Base++
-			at(ByClass, d.apart(ByClass, d.Base.Index, l), i).Base++
+			at(ByKernel, d.apart(ByKernel, d.Base.Index, l), i, 2).Base++
+			at(ByClass, d.apart(ByClass, d.Base.Index, l), i, 2).Base++
 		}
 		for _, in := range []struct {
 			by   By
 			name string
 		}{{ByOp, r.Place}, {ByKind, r.Kind}, {ByLayer, r.Layer}} {
 			if in.name != "" {
-				g := at(in.by, in.name, i)
+				g := at(in.by, in.name, i, 0)
 				g.Now, g.Base = g.Now+len(r.Now), g.Base+len(r.Base)
 			}
 		}
@@ -374,7 +389,7 @@ func (d *Diff) group() {
 	slices.SortStableFunc(d.Groups, func(a, b Group) int { return cmp.Compare(a.By, b.By) })
 }
 
-// members returns the dispatches of a group.
+// members returns the dispatches of a group, on the sides where it has any.
 func (d *Diff) members(g *Group) (m members) {
 	is := func(x *analyze.Index, l *analyze.Launch) bool {
 		name := d.apart(g.By, x, l)
@@ -383,12 +398,12 @@ func (d *Diff) members(g *Group) (m members) {
 	for _, i := range g.Rows {
 		r := &d.Rows[i]
 		for _, l := range r.Now {
-			if is(d.Now.Index, l) {
+			if g.Now > 0 && is(d.Now.Index, l) {
 				m.now = append(m.now, l)
 			}
 		}
 		for _, l := range r.Base {
-			if is(d.Base.Index, l) {
+			if g.Base > 0 && is(d.Base.Index, l) {
 				m.base = append(m.base, l)
 			}
 		}

@@ -115,6 +115,13 @@ func TestMovedWorkIsCounted(t *testing.T) {
 		return s
 	}
 	whole := chain(map[string]float64{"down": 20, "norm": 6, "q": 12, "o": 9}, "down", "norm", "view", "q", "o")
+	// In `tiny`, q takes less time than the norm that it may do.
+	tiny := chain(map[string]float64{"down": 21, "q": 4, "o": 9}, "down", "norm", "view", "q", "o")
+	tiny.Trace.Engine = "another engine"
+	pairs := join.Join(tiny, whole)
+	if more, _ := pairs.Moved([]int{1}, []int{2}); more != 4 {
+		t.Errorf("q of 4 ns may include %v ns", more)
+	}
 	fused := chain(map[string]float64{"down": 21, "q": 16, "o": 9}, "down", "norm", "view", "q", "o")
 	fused.Trace.Engine = "another engine"
 	for _, c := range []struct {

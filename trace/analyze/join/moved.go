@@ -93,8 +93,9 @@ func (g *graph) walk(list []int, from trace.OpID, values func(*trace.Op) []trace
 
 // Moved returns the times in ns of work that only one of two sets of items may include, although the sets are
 // compared with each other: `more` is the largest such time of the set of the first side, and `moreBase` that
-// of the set of the baseline. The sets hold indices of items. Where the other side did the same work in a
-// dispatch of its own, its time there is an upper bound. Both are 0 if the graphs are equal.
+// of the set of the baseline. The sets hold indices of items. What an item may include in addition takes at
+// most its own time, and at most the time of the dispatch that does the same work on the other side. Both
+// results are 0 if the graphs are equal.
 func (p *Pairs) Moved(now, base []int) (more, moreBase float64) {
 	if p.How != ByOperator {
 		return 0, 0
@@ -121,11 +122,12 @@ func (p *Pairs) more(a, b *half) (ns float64) {
 		if k := a.of[i]; k >= 0 {
 			pieces[k] = true
 		}
-		for _, k := range a.may[i] { // work of the other side that this item may do
-			if out, _ := b.times(&p.Pieces[k]); out > 0 {
-				ns += out
-			}
+		moved := 0.0 // work of the other side that this item may do
+		for _, k := range a.may[i] {
+			out, _ := b.times(&p.Pieces[k])
+			moved += out
 		}
+		ns += min(moved, a.Items[i].NS)
 	}
 	for k := range pieces {
 		piece := &p.Pieces[k]

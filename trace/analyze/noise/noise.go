@@ -198,6 +198,8 @@ type Verdict struct {
 	NoiseNS     float64
 	Known       bool
 	Significant bool
+	// MovedNS is the part of NoiseNS that is work which only one side includes (Pair.MoreNS).
+	MovedNS float64
 }
 
 // Judge decides whether a row or a group differs from the baseline.
@@ -218,6 +220,7 @@ func (m *Model) Within(p *Pair, band float64) Verdict {
 
 // beyond returns the verdict if a time in ns of the difference has another explanation than noise.
 func (v Verdict) beyond(explained float64) Verdict {
+	v.MovedNS = explained
 	v.NoiseNS += explained
 	v.Significant = v.Significant && math.Abs(v.DeltaNS) > v.NoiseNS
 	return v
@@ -516,7 +519,7 @@ func ClockShift(base, now float64) float64 {
 }
 
 // BySize is a sort order of verdicts. Significant ones come before all others. Within both groups, the
-// largest difference comes first.
+// largest difference without moved work comes first.
 func BySize(a, b Verdict) int {
 	if a.Significant != b.Significant {
 		if a.Significant {
@@ -524,7 +527,7 @@ func BySize(a, b Verdict) int {
 		}
 		return 1
 	}
-	return cmp.Compare(math.Abs(b.DeltaNS), math.Abs(a.DeltaNS))
+	return cmp.Compare(math.Abs(b.DeltaNS)-b.MovedNS, math.Abs(a.DeltaNS)-a.MovedNS)
 }
 
 // ClockFactor returns the factor by which times are longer now because of the GPU clock. It is 1 if the clock

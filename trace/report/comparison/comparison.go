@@ -92,8 +92,12 @@ func Of(d *diff.Diff, all bool) *table.Table {
 			if at < 0 {
 				at = head(string(by), groupings[by])
 			}
+			key := g.Name
+			if g.Status == diff.Gone { // the other side may have another kernel of the same name
+				key += " (A)"
+			}
 			add(at, line{
-				Row: tree.Row{Key: g.Name}, name: g.Name, status: status(g.Status, &g.Times), times: &g.Times,
+				Row: tree.Row{Key: key}, name: g.Name, status: status(g.Status, &g.Times), times: &g.Times,
 				dispatches: fromTo(fmt.Sprint(g.Base), fmt.Sprint(g.Now)),
 				oneSided:   g.Status == diff.Added || g.Status == diff.Gone,
 			})
@@ -414,6 +418,10 @@ func planSentence(d *diff.Diff) string {
 		}
 	}
 	all := table.Plural(len(d.Rows), "dispatch")
+	if base, now := d.Dispatches(); d.Joined != join.ByID {
+		all = fmt.Sprintf("%s in A and %d in B, compared in %s", table.Plural(base, "dispatch"), now,
+			table.Plural(len(d.Rows), "row"))
+	}
 	if parts == nil {
 		return all + ", all with the same plan"
 	}

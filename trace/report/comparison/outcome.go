@@ -58,7 +58,8 @@ func sameSettings(d *diff.Diff) (long, short string) {
 	}
 	now, base := positions(&d.Now), positions(&d.Base)
 	if now[1] < base[0] || base[1] < now[0] {
-		long = fmt.Sprintf("Same settings, positions %d–%d instead of %d–%d", now[0], now[1], base[0], base[1])
+		long = fmt.Sprintf("Same settings, positions %d–%d instead of %d–%d", now[0], now[1], base[0],
+			base[1])
 		return long, "Other positions"
 	}
 	return "Same settings", "Same settings"
