@@ -295,7 +295,7 @@ func (t *DispatchTree) delta(r *DispatchRow, gone []*Launch) {
 	known, measured, timed := !t.ClockMoved, r.Summed || r.Gone(), true
 	for _, l := range now {
 		of.PlanDiff = of.PlanDiff.Or(l.Delta.PlanDiff)
-		timed = timed && l.Time.N > 1
+		measured, timed = measured && l.Time.Measured(), timed && l.Time.N > 1
 	}
 	for _, l := range beside.Launches {
 		known, timed = known && l.Time.Measured(), timed && l.Time.N > 1

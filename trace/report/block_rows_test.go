@@ -51,6 +51,12 @@ func TestBlockTimesFillTheirRows(t *testing.T) {
 	if int64(sum) != all {
 		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
 	}
+	d = dispatched(x, 2, analyze.Options{Baseline: baseOf(x, 1)})
+	for i := range d.Grouped {
+		if r := &d.Grouped[i]; r.Delta.Measured {
+			t.Errorf("%s: the time of a block is compared with times of dispatches: %+v", r.Label, r.Delta)
+		}
+	}
 	g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(2)})
 	if err != nil {
 		t.Fatal(err)

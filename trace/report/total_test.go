@@ -7,6 +7,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/analyze/join"
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/outline"
 	"gpuscope/trace/tracetest"
@@ -81,7 +82,16 @@ func TestTotalsAreTheSumsOfTheirRows(t *testing.T) {
 
 // The total of the screen and that of `trace diff` are the same, because they come from the same comparison.
 func TestTotalIsThatOfTheDiff(t *testing.T) {
-	for name, c := range comparisons(t) {
+	all := comparisons(t)
+	tiny, x, ordered := tracetest.Tiny(), all["steps"].x, all["steps"]
+	for i := range tiny.Graph.Ops {
+		tiny.Graph.Ops[i].Name += " of another model"
+	}
+	other := analyze.NewIndex(tiny)
+	ordered.baseline = &analyze.Baseline{Index: other, Selection: other.Phase(trace.Decode)}
+	ordered.now = x.Phase(trace.Decode)
+	all["ordered"] = ordered // the graphs have no operator in common
+	for name, c := range all {
 		d, err := report.Dispatches(ctx, c.x, analyze.Options{Selection: c.now, Baseline: c.baseline})
 		if err != nil {
 			t.Fatal(err)
@@ -90,6 +100,9 @@ func TestTotalIsThatOfTheDiff(t *testing.T) {
 			diff.Side{Index: c.x, Selection: c.now})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if ordered := both.Joined == join.ByOrder; ordered != (name == "ordered") {
+			t.Errorf("%s: joined %v", name, both.Joined)
 		}
 		if want := both.Isolated.DeltaNS; !near(d.Sum.Delta.TimeNS, want) {
 			t.Errorf("%s: %v, the diff has %v", name, d.Sum.Delta.TimeNS, want)

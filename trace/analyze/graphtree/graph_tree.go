@@ -258,10 +258,12 @@ func (w *Weights) sumAll(ops []trace.Op) *GraphNode {
 		Label: "total", Ops: [][]trace.OpID{all},
 	}
 	w.sum(n)
-	if len(w.gone) == 0 || !n.Delta.HasBaseline && !n.Delta.Measured {
+	if !n.Delta.HasBaseline && !n.Delta.Measured {
 		return n
 	}
-	n.Label += fmt.Sprintf(" with %d only in the baseline", len(w.gone))
+	if len(w.gone) > 0 {
+		n.Label += fmt.Sprintf(" with %d only in the baseline", len(w.gone))
+	}
 	var now []*analyze.Launch
 	for _, id := range all {
 		now = append(now, w.ByOp[id]...)
