@@ -40,7 +40,7 @@ func (c *comparison) deltaOf(now *Launch, sameEngine bool) (d Delta) {
 	list := []*Launch{now}
 	then := c.Counterparts(list)
 	if then.added > 0 {
-		d.New, d.Measured = true, now.Time.Measured() && !c.ClockMoved
+		d.New, d.Measured = true, now.Time.Measured() && !c.ClockMoved && c.Joined != join.ByOrder
 		if d.Measured {
 			d.TimeNS = now.Time.Median
 		}
@@ -193,6 +193,7 @@ type comparison struct {
 	pairs       join.Pairs
 	of          []int           // for each launch, its piece
 	index       map[*Launch]int // of both sides
+	layers      bool            // both graphs have layers, or neither has
 }
 
 // Compare pairs the launches of a selection with the baseline, and sets Delta of each launch.

@@ -312,7 +312,8 @@ func (t *DispatchTree) delta(r *DispatchRow, gone []*Launch) {
 		of.BaselineNS += l.Time.Median
 	}
 	of.HasBaseline = len(then) > 0
-	of.Measured = measured && (beside.SameWork(r.Group) || r.Key == wholeTable || r.Gone())
+	of.Measured = measured && (beside.SameWork(r.Group) || r.Key == wholeTable ||
+		r.Gone() && t.Joined != join.ByOrder)
 	if !of.Measured {
 		return
 	}

@@ -3,9 +3,11 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,9 +32,10 @@ var llamacppVulkan = format{
 }
 
 const (
-	vulkanMark = "Vulkan Timings:"
-	vulkanLog  = "ggml_vulkan: " // begins lines of the log before the first times, which can be long
-	maxDim     = 1 << 31         // maximum size of a dim of a tensor
+	vulkanMark  = "Vulkan Timings:"
+	vulkanTotal = "Total time:"
+	vulkanLog   = "ggml_vulkan: " // begins lines of the log before the first times, which can be long
+	maxDim      = 1 << 31         // maximum size of a dim of a tensor
 )
 
 var (
@@ -47,7 +50,8 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	var rows []shapeRow
-	tokens, inside, n := 0, false, 0
+	var wrong error // of the last line, which can be cut off
+	tokens, inside, n, totals := 0, false, 0, 0
 	finish := func() error {
 		if len(rows) == 0 {
 			return nil
@@ -63,21 +67,33 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 	for lines.Scan() {
 		n++
 		text := strings.TrimSpace(lines.Text())
+		if wrong != nil {
+			return wrong
+		}
 		switch {
 		case strings.HasSuffix(text, vulkanMark):
+			if len(rows) > 0 && totals > 0 {
+				return &LineError{n, errors.New("the block above has no total: lines are missing")}
+			}
 			inside = true
 			if err := finish(); err != nil {
 				return err
 			}
-		case strings.HasPrefix(text, "Total time:"), strings.HasPrefix(text, "-----"):
+		case strings.HasPrefix(text, vulkanTotal), strings.HasPrefix(text, "-----"):
 			inside = false
+			if total, ok := strings.CutPrefix(text, vulkanTotal); ok {
+				if totals++; !addsUp(rows, total) {
+					return &LineError{n, errors.New("the lines above do not add up to it: some are missing")}
+				}
+			}
 			if err := finish(); err != nil {
 				return err
 			}
 		case inside && text != "":
 			row, of, err := vulkanRow(text)
 			if err != nil {
-				return &LineError{n, err}
+				wrong = &LineError{n, err}
+				continue
 			}
 			if row.text, err = r.name(row.text); err != nil { // the line may be long
 				return err
@@ -95,7 +111,12 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 	case err != nil:
 		return err
 	}
-	if err := finish(); err != nil {
+	if inside && totals > 0 { // the last block has no total, but others have
+		t.Events = append(t.Events, trace.Event{
+			Step: len(t.Steps) - 1, Kind: trace.EventCut,
+			Text: "truncated log: its last step is incomplete and was dropped",
+		})
+	} else if err := cmp.Or(wrong, finish()); err != nil {
 		return err
 	}
 	if len(t.Steps) == 0 {
@@ -103,6 +124,22 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 	}
 	r.finish()
 	return nil
+}
+
+// addsUp reports whether the rows of a block take as long as the log says, apart from rounding.
+func addsUp(rows []shapeRow, total string) bool {
+	number, _, _ := strings.Cut(strings.TrimSpace(total), " ")
+	want, err := microseconds(number)
+	ns, ok := want.NS()
+	if err != nil || !ok {
+		return true // another form of the line
+	}
+	sum := 0.0
+	for i := range rows {
+		each, _ := rows[i].time.NS()
+		sum += float64(rows[i].count) * float64(each)
+	}
+	return math.Abs(sum-float64(ns)) <= max(0.01*float64(ns), float64(len(rows))*1000)
 }
 
 // vulkanRow reads a line of a block. It also returns the number of tokens that the line states, or 0.

@@ -165,3 +165,25 @@ func checkImport(t *testing.T, text string) {
 		}
 	}
 }
+
+// A log that was cut loses its last step, and the trace says so. A log in which lines are missing is refused.
+func TestIncompleteVulkanLogs(t *testing.T) {
+	step := "Vulkan Timings:\nADD: 2 x 1.5 us = 3 us\nROPE: 4 x 10 us = 40 us\nTotal time: 43 us.\n"
+	whole := step + step
+	end := len(whole) - len("l time: 43 us.\n")
+	for at := len(step) + len("Vulkan Timings:\nADD: 2 x 1"); at < end; at += 3 {
+		got, err := Read(strings.NewReader(whole[:at]), Run{})
+		if err != nil || len(got.Steps) != 1 || len(got.Events) != 1 || got.Events[0].Kind != trace.EventCut {
+			t.Errorf("cut after %q: %v", whole[len(step):at], err)
+		}
+	}
+	for _, text := range []string{
+		strings.Replace(whole, "ROPE: 4 x 10 us = 40 us\n", "", 1),
+		step + strings.Replace(step, "Total time: 43 us.\n", "", 1) + step,
+	} {
+		var line *LineError
+		if _, err := Read(strings.NewReader(text), Run{}); !errors.As(err, &line) {
+			t.Errorf("%q: %v, want a line", text, err)
+		}
+	}
+}

@@ -143,7 +143,7 @@ func (c *comparing) compare(ctx context.Context, base, now string) (*diff.Diff, 
 			return nil, fmt.Errorf("%s has no steps to compare", printable.Clean(path))
 		}
 		sides[i] = diff.Side{Index: analyze.NewIndex(t), Name: filepath.Base(path)}
-		if base == now {
+		if sameFile(base, now) {
 			sides[1] = sides[0]
 			break
 		}

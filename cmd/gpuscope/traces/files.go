@@ -210,6 +210,13 @@ func convert(operands []string, out, format string, noText bool) error {
 	return err
 }
 
+// sameFile reports whether two paths name one file, so that its trace is read once and counts as one run.
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return a == b || err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
 // formatName returns the name of the format of a file, which its suffix says, or "".
 func formatName(path string) string {
 	f, _, err := trace.FormatOf(path)

@@ -59,7 +59,7 @@ can be sent and archived. With the trace BASE, the page also compares FILE with 
 // reportDiff compares a trace with the trace in a file, as trace diff does. `name` is the file name of x.
 func reportDiff(ctx context.Context, x *analyze.Index, name, base string) (*diff.Diff, error) {
 	against := x
-	if base != name { // the same file is the same run
+	if !sameFile(base, name) {
 		t, err := readTrace([]string{base})
 		if err != nil {
 			return nil, err

@@ -162,7 +162,7 @@ func (s *show) baseline(ctx context.Context, x *analyze.Index,
 		}
 	}
 	file := x
-	if s.base != s.path {
+	if !sameFile(s.base, s.path) {
 		if file, err = screen.ReadBase(ctx, s.base); err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@
 package diff
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -218,9 +217,9 @@ func (d *Diff) addRows(pieces []analyze.Piece) {
 			r.Plan = p.Now[0].Delta.PlanDiff
 		}
 		switch {
-		case r.Status != Same:
 		case d.Joined == join.ByOrder:
 			r.Status, r.Plan, r.Times.OtherWork = Incomparable, trace.PlanDiff{}, true
+		case r.Status != Same:
 		case r.Plan.Any() || len(p.Now) != len(p.Base):
 			r.Status = Changed
 		}
@@ -256,11 +255,7 @@ func (d *Diff) describe(r *Row, x *analyze.Index, of []*analyze.Launch) {
 		r.Name, r.Place = l.Op.Name, l.Op.Place()
 	}
 	r.Class = d.class(x, l)
-	if l.Op.Layer != nil {
-		r.Layer = "layer " + analyze.LayerName(*l.Op.Layer)[1:]
-	} else {
-		r.Layer = x.Graph.Layers.Part(l.Op)
-	}
+	r.Layer = layerOf(x, l)
 }
 
 // class returns the class of work of a dispatch of one of the two traces.
@@ -313,16 +308,32 @@ func (t *Time) withError(sorted []int64, weight float64) {
 	}
 }
 
-// apart returns the name of a dispatch's group in the groupings in which each side has its own. In all other
-// groupings it returns "".
-func (d *Diff) apart(by By, x *analyze.Index, l *analyze.Launch) string {
+// layerOf returns the layer of a dispatch: "layer 3", "prologue" or "epilogue", or "" for a graph without
+// layers.
+func layerOf(x *analyze.Index, l *analyze.Launch) string {
+	if l.Op.Layer != nil {
+		return "layer " + analyze.LayerName(*l.Op.Layer)[1:]
+	}
+	return x.Graph.Layers.Part(l.Op)
+}
+
+// groupOf returns the name of the group of a dispatch, or "" if it belongs to none. The dispatches of a row
+// belong to the same operator, unless they were paired in order.
+func (d *Diff) groupOf(by By, x *analyze.Index, l *analyze.Launch, r *Row) string {
 	switch by {
 	case ByKernel:
 		return trace.OwnKernel(l.Plan.Kernel)
 	case ByClass:
 		return string(d.class(x, l))
+	case ByKind:
+		return l.Op.Kind
+	case ByLayer:
+		return layerOf(x, l)
 	}
-	return ""
+	if d.Joined == join.ByOrder {
+		return l.Dispatch.Named(l.Op.Place())
+	}
+	return r.Place
 }
 
 // sameKernel reports whether both sides have the same kernel of a name, or only one side has the name. The
@@ -339,26 +350,32 @@ func (d *Diff) sameKernel(name string) bool {
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
-// group divides the rows into groups. A row belongs to the group of its name. In the groupings by kernel
-// and by class, however, the time on each side belongs to the kernel or the class of the dispatch that ran on
-// that side, so a row can belong to several groups.
+// group divides the rows into groups. The time on each side belongs to the kernel, the kind, the class and
+// the layer of the dispatch that ran on that side, so a row can belong to several groups. A fused dispatch
+// and the dispatches that it replaces belong to the same operator.
 func (d *Diff) group() {
 	type key struct {
 		by   By
 		name string
-		side int // of a kernel that is another one on the other side
+		now  bool // whose kernel it is, if the other side has another kernel of this name
 	}
 	index := map[key]int{}
-	at := func(by By, name string, row, side int) *Group {
-		k := key{by, name, 0}
-		if by == ByKernel && !d.sameKernel(name) {
-			k.side = side
+	// at returns the group of a dispatch of one side, and adds its row to the group.
+	at := func(by By, row int, now bool, l *analyze.Launch) *Group {
+		x := d.Base.Index
+		if now {
+			x = d.Now.Index
 		}
+		k := key{by, d.groupOf(by, x, l, &d.Rows[row]), now}
+		if k.name == "" {
+			return new(Group)
+		}
+		k.now = now && by == ByKernel && !d.sameKernel(k.name)
 		i, ok := index[k]
 		if !ok {
 			i = len(d.Groups)
 			index[k] = i
-			d.Groups = append(d.Groups, Group{By: by, Name: name})
+			d.Groups = append(d.Groups, Group{By: by, Name: k.name})
 		}
 		g := &d.Groups[i]
 		if n := len(g.Rows); n == 0 || g.Rows[n-1] != row {
@@ -366,44 +383,29 @@ func (d *Diff) group() {
 		}
 		return g
 	}
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		for _, l := range r.Now {
-			at(ByKernel, d.apart(ByKernel, d.Now.Index, l), i, 1).Now++
-			at(ByClass, d.apart(ByClass, d.Now.Index, l), i, 1).Now++
-		}
-		for _, l := range r.Base {
-			at(ByKernel, d.apart(ByKernel, d.Base.Index, l), i, 2).Base++
-			at(ByClass, d.apart(ByClass, d.Base.Index, l), i, 2).Base++
-		}
-		for _, in := range []struct {
-			by   By
-			name string
-		}{{ByOp, r.Place}, {ByKind, r.Kind}, {ByLayer, r.Layer}} {
-			if in.name != "" {
-				g := at(in.by, in.name, i, 0)
-				g.Now, g.Base = g.Now+len(r.Now), g.Base+len(r.Base)
+	for _, by := range []By{ByClass, ByKernel, ByKind, ByLayer, ByOp} {
+		for i := range d.Rows {
+			for _, l := range d.Rows[i].Now {
+				at(by, i, true, l).Now++
+			}
+			for _, l := range d.Rows[i].Base {
+				at(by, i, false, l).Base++
 			}
 		}
 	}
-	slices.SortStableFunc(d.Groups, func(a, b Group) int { return cmp.Compare(a.By, b.By) })
 }
 
 // members returns the dispatches of a group, on the sides where it has any.
 func (d *Diff) members(g *Group) (m members) {
-	is := func(x *analyze.Index, l *analyze.Launch) bool {
-		name := d.apart(g.By, x, l)
-		return name == "" || name == g.Name
-	}
 	for _, i := range g.Rows {
 		r := &d.Rows[i]
 		for _, l := range r.Now {
-			if g.Now > 0 && is(d.Now.Index, l) {
+			if g.Now > 0 && d.groupOf(g.By, d.Now.Index, l, r) == g.Name {
 				m.now = append(m.now, l)
 			}
 		}
 		for _, l := range r.Base {
-			if g.Base > 0 && is(d.Base.Index, l) {
+			if g.Base > 0 && d.groupOf(g.By, d.Base.Index, l, r) == g.Name {
 				m.base = append(m.base, l)
 			}
 		}
@@ -471,15 +473,18 @@ func (d *Diff) judge(pair pairing) {
 // otherWork reports whether the times of a group may not be of the same work (see Times.OtherWork).
 func (d *Diff) otherWork(g *Group) bool {
 	oneSided := func(i int) bool { return d.Rows[i].Now == nil || d.Rows[i].Base == nil }
-	switch {
+	ordered := d.Joined == join.ByOrder
+	switch class := workclass.Class(g.Name); {
+	case g.By == ByClass && ordered && class == workclass.Other: // often fused into other classes
+		return true
 	case g.By == ByClass:
-		return workclass.DependsOnNames(workclass.Class(g.Name)) && d.unnamed(false) != d.unnamed(true)
-	case d.Joined == join.ByID, g.By == ByKernel, g.Base == 0, g.Now == 0:
+		return workclass.DependsOnNames(class) && d.unnamed(false) != d.unnamed(true)
+	case d.Joined == join.ByID, g.By == ByKernel:
 		return false
-	case d.Joined == join.ByOrder:
+	case ordered:
 		return true
 	}
-	return g.By != ByLayer && slices.ContainsFunc(g.Rows, oneSided)
+	return g.By != ByLayer && g.Base > 0 && g.Now > 0 && slices.ContainsFunc(g.Rows, oneSided)
 }
 
 // unnamed returns workclass.Unnamed of a side. `now` is set for the second side.
@@ -512,13 +517,21 @@ func (d *Diff) GroupsBy(by By) (list []*Group) {
 	return list
 }
 
-// First returns the kernel with the largest significant change of its time, or nil if no change is
-// significant.
-func (d *Diff) First() *Group {
-	if list := d.GroupsBy(ByKernel); len(list) > 0 && list[0].Times.Significant {
-		return list[0]
+// First returns the group of a grouping with the largest significant change of its time. If the sum of all
+// times differs significantly, this is one that changed in the same direction, if there is one. First returns
+// nil if no change is significant.
+func (d *Diff) First(by By) (first *Group) {
+	for _, g := range d.GroupsBy(by) { // significant ones first, by size
+		switch {
+		case !g.Times.Significant:
+			return first
+		case !d.Isolated.Significant, g.Times.DeltaNS*d.Isolated.DeltaNS > 0:
+			return g
+		case first == nil:
+			first = g
+		}
 	}
-	return nil
+	return first
 }
 
 // Within narrows down where a difference is. It returns a group of another grouping that contains at least

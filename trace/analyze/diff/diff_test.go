@@ -255,7 +255,8 @@ func TestSlowedKernelIsNamedFirst(t *testing.T) {
 		for seed := range uint64(seeds) {
 			d := compare(t, side(noisy{seed: 1000 + seed, layers: 2, steps: 25}.trace()),
 				side(noisy{seed: 2000 + seed, layers: 2, steps: 25, kernel: g.Name, slow: 1.2}.trace()))
-			if first := d.First(); first == nil || first.Name != g.Name || first.Times.DeltaNS < 0 {
+			first := d.First(diff.ByKernel)
+			if first == nil || first.Name != g.Name || first.Times.DeltaNS < 0 {
 				t.Errorf("seed %d: %s is not first", seed, g.Name)
 			}
 		}
@@ -298,7 +299,7 @@ func TestClockChangeIsNoRegression(t *testing.T) {
 		}
 		const slow = "linear_q4gsw_coop4_bicol"
 		b = side(noisy{seed: 70 + seed, layers: 2, steps: 25, clock: 1.15, kernel: slow, slow: 1.4}.trace())
-		if g := compare(t, a, b).First(); g == nil || g.Name != slow {
+		if g := compare(t, a, b).First(diff.ByKernel); g == nil || g.Name != slow {
 			t.Errorf("seed %d: a kernel that is 40%% slower beside a slower clock was not found", seed)
 		}
 	}

@@ -206,8 +206,8 @@ func ofKind(kind string) Class {
 
 // inOrder classifies the matrices that have no role. Of the matrices before attention in a layer, the first
 // is the query projection, and the others are the key and value projections. The matrices after attention are
-// the output projection. In the feed-forward part the last matrix is down. The last matrix of the graph is
-// the head.
+// the output projection. In the feed-forward part the last matrix is down, and everything between the first
+// matrix and the last belongs to gate and up. The last matrix of the graph is the head.
 func inOrder(g *trace.Graph, classes []Class) {
 	type part struct {
 		layer int
@@ -253,8 +253,15 @@ func inOrder(g *trace.Graph, classes []Class) {
 			for _, i := range list {
 				classes[i] = GateUp
 			}
-			if len(list) > 1 {
-				classes[list[len(list)-1]] = Down
+			n := len(list)
+			if n < 2 {
+				break
+			}
+			classes[list[n-1]] = Down
+			for i := list[0]; i < list[n-1]; i++ { // the activation between gate, up and down
+				if o := &g.Ops[i]; classes[i] == Other && o.Layer != nil && (part{*o.Layer, o.Block}) == at {
+					classes[i] = GateUp
+				}
 			}
 		}
 	}

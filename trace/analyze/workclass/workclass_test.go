@@ -106,7 +106,7 @@ func TestOrderClassifiesNumberedMatrices(t *testing.T) {
 	add("rms_norm", "")
 	add("linear_q4gsw", "")
 	want := []Class{
-		Embedding, Norms, QO, KV, KV, Attention, Attention, QO, Other, Norms, GateUp, GateUp, Other, Down,
+		Embedding, Norms, QO, KV, KV, Attention, Attention, QO, Other, Norms, GateUp, GateUp, GateUp, Down,
 		Other, Norms, Head,
 	}
 	if got := Of(g); !slices.Equal(got, want) {

@@ -349,12 +349,10 @@ func sideName(s *diff.Side) string {
 
 // Headline returns the most important result in one sentence.
 func Headline(d *diff.Diff) string {
-	g := d.First()
-	if g == nil {
-		for _, by := range []diff.By{diff.ByOp, diff.ByKind, diff.ByClass, diff.ByLayer} {
-			if list := d.GroupsBy(by); g == nil && len(list) > 0 && list[0].Times.Significant {
-				g = list[0]
-			}
+	g := d.First(diff.ByKernel)
+	for _, by := range []diff.By{diff.ByOp, diff.ByKind, diff.ByClass, diff.ByLayer} {
+		if g == nil {
+			g = d.First(by)
 		}
 	}
 	if g == nil {

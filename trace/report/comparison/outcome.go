@@ -304,6 +304,9 @@ func places(d *diff.Diff) place {
 		return place{long: "; where is unknown: dispatches not timed on both sides", short: "; dispatches not timed"}
 	}
 	whole, sign := &d.Isolated, 0.0
+	if d.Isolated.Significant {
+		sign = d.Isolated.DeltaNS
+	}
 	if total := d.Step(); total != nil && total.Times.Significant {
 		whole, sign = &total.Times, total.Times.DeltaNS
 	}

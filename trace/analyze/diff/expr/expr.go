@@ -9,10 +9,12 @@ package expr
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
 )
 
@@ -263,8 +265,14 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 		return r, nil
 	case c.by != "":
 		g := c.group(d)
-		if g == nil {
+		fused := c.fused(d)
+		switch {
+		case g == nil && fused != "":
+			return missing("%s is a part of op:%s. Use that", short(c.name), fused)
+		case g == nil:
 			return missing("neither run has the %s %q", c.by, short(c.name))
+		case len(c.groups(d)) > 1:
+			return missing("the kernels of this name are different: their sources differ")
 		}
 		r.Times = &g.Times
 		switch {
@@ -352,12 +360,32 @@ func (c *Condition) remedy(d *diff.Diff) string {
 }
 
 func (c *Condition) group(d *diff.Diff) *diff.Group {
-	for _, g := range d.GroupsBy(c.by) {
-		if g.Name == c.name || c.by == diff.ByLayer && g.Name == "layer "+c.name {
-			return g
-		}
+	if list := c.groups(d); list != nil {
+		return list[0]
 	}
 	return nil
+}
+
+// groups returns the groups with the name of the condition: one or, of a kernel that each side has with
+// another source, two.
+func (c *Condition) groups(d *diff.Diff) (list []*diff.Group) {
+	for _, g := range d.GroupsBy(c.by) {
+		if g.Name == c.name || c.by == diff.ByLayer && g.Name == "layer "+c.name {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// fused returns the fused operator that the operator of the condition belongs to, or "".
+func (c *Condition) fused(d *diff.Diff) string {
+	is := func(l *analyze.Launch) bool { return l.Op.Place() == c.name }
+	for i := range d.Rows {
+		if r := &d.Rows[i]; c.by == diff.ByOp && slices.ContainsFunc(slices.Concat(r.Base, r.Now), is) {
+			return r.Place
+		}
+	}
+	return ""
 }
 
 func (c *Condition) compare(v float64) bool {

@@ -199,6 +199,43 @@ func TestTimesOfDispatchesOfOneRun(t *testing.T) {
 	}
 }
 
+// An operator that is a part of a fused one, and a kernel with another source in each run, are named as such.
+func TestWhatIsNotComparedIsAnError(t *testing.T) {
+	traces := [2]*trace.Trace{tracetest.Llama(1, 6), tracetest.Llama(2, 6)}
+	for i, tr := range traces {
+		for k := range tr.Graph.Kernels {
+			tr.Graph.Kernels[k].SourceSHA256 = strings.Repeat(string(rune('a'+i)), 64)
+		}
+	}
+	g := &traces[1].Graph
+	for i := range g.Ops {
+		if o := &g.Ops[i]; strings.HasSuffix(o.Name, ".attn.q") {
+			part := o.Name
+			o.Name = strings.TrimSuffix(part, "q") + "fused"
+			o.Parts = []string{part, strings.TrimSuffix(part, "q") + "other"}
+		}
+	}
+	var sides [2]diff.Side
+	for i, tr := range traces {
+		x := analyze.NewIndex(tr)
+		sides[i] = diff.Side{Index: x, Selection: x.Phase(trace.Decode)}
+	}
+	d, err := diff.Of(t.Context(), sides[0], sides[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"op:attn.q>1us": "op:attn.fused", "kernel:rms_norm>+1%": "sources"} {
+		e, err := expr.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var missing *expr.MissingError
+		if _, err := e.Eval(d); !errors.As(err, &missing) || !strings.Contains(missing.Why, want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // A run has one step of prefill, so it is not known how much its time varies. A condition about its change
 // cannot fail, and says why and what to record. One about the second run alone can.
 func TestChangesOfTooFewTimesAreNotJudged(t *testing.T) {
