@@ -1,6 +1,7 @@
 package join
 
 import (
+	"maps"
 	"slices"
 
 	"gpuscope/trace"
@@ -93,16 +94,15 @@ func (g *graph) walk(list []int, from trace.OpID, values func(*trace.Op) []trace
 
 // Moved returns the times in ns of work that only one of two sets of items may include, although the sets are
 // compared with each other: `more` is the largest such time of the set of the first side, and `moreBase` that
-// of the set of the baseline. The sets hold indices of items. What an item may include in addition takes at
-// most its own time, and at most the time of the dispatch that does the same work on the other side. Both
+// of the set of the baseline. The sets hold indices of items. Work that a set may include in addition takes
+// at most the time of its dispatch on the other side, and at most the time of the items that may do it. Both
 // results are 0 if the graphs are equal.
 func (p *Pairs) Moved(now, base []int) (more, moreBase float64) {
 	if p.How != ByOperator {
 		return 0, 0
 	}
-	inNow, inBase := setOf(now), setOf(base)
-	a := half{p.now, p.of, p.may, inNow, func(x *Piece) []int { return x.Now }}
-	b := half{p.baseline, p.ofBase, p.mayBase, inBase, func(x *Piece) []int { return x.Base }}
+	a := half{p.now, p.of, p.may, now, setOf(now), func(x *Piece) []int { return x.Now }}
+	b := half{p.baseline, p.ofBase, p.mayBase, base, setOf(base), func(x *Piece) []int { return x.Base }}
 	return p.more(&a, &b), p.more(&b, &a)
 }
 
@@ -111,25 +111,27 @@ type half struct {
 	*Side
 	of    []int
 	may   [][]int
-	in    map[int]bool
+	list  []int
+	in    map[int]bool // the same as list
 	items func(*Piece) []int
 }
 
 // more returns the time of work that the set `a` may include, and that the set `b` does not include.
 func (p *Pairs) more(a, b *half) (ns float64) {
-	pieces := map[int]bool{}
-	for i := range a.in {
+	pieces, may := map[int]bool{}, map[int]float64{}
+	for _, i := range a.list {
 		if k := a.of[i]; k >= 0 {
 			pieces[k] = true
 		}
-		moved := 0.0 // work of the other side that this item may do
 		for _, k := range a.may[i] {
-			out, _ := b.times(&p.Pieces[k])
-			moved += out
+			may[k] += a.Items[i].NS
 		}
-		ns += min(moved, a.Items[i].NS)
 	}
-	for k := range pieces {
+	for _, k := range slices.Sorted(maps.Keys(may)) { // work of the other side that this set may do
+		out, _ := b.times(&p.Pieces[k])
+		ns += min(out, may[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(pieces)) {
 		piece := &p.Pieces[k]
 		out, in := b.times(piece)
 		_, mine := a.times(piece)
