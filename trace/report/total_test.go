@@ -111,6 +111,16 @@ func TestTotalIsThatOfTheDiff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for i := range d.Grouped { // headings of layers and blocks
+			r := &d.Grouped[i]
+			for k := range g.Nodes {
+				n := &g.Nodes[k]
+				if n.Group && r.Group && n.Label == r.Label && n.Parent < 0 && r.Parent < 0 &&
+					!near(n.Delta.TimeNS, r.Delta.TimeNS) {
+					t.Errorf("%s: %s has %+v in the graph, %+v in the table", name, r.Label, n.Delta, r.Delta)
+				}
+			}
+		}
 		if got := g.Sum.Delta; !near(got.TimeNS, d.Sum.Delta.TimeNS) || got.Equal != d.Sum.Delta.Equal {
 			t.Errorf("%s: %+v in the graph, %+v in the table", name, got, d.Sum.Delta)
 		}

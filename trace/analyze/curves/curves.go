@@ -30,9 +30,10 @@ type Curves struct {
 	// First is larger than Last.
 	First, Last int
 	// Baseline is the baseline with which times are compared, or nil. ClockMoved reports that times are not
-	// compared because the GPU clock differed.
-	Baseline   *analyze.Baseline
-	ClockMoved bool
+	// compared because the GPU clock differed. OtherGraph reports that only the whole step is compared,
+	// because the graphs differ, so that dispatches of one name may do different work.
+	Baseline               *analyze.Baseline
+	ClockMoved, OtherGraph bool
 }
 
 // CurveRow is the whole step, or one dispatch of a layer. For a dispatch of a layer, the row adds up the

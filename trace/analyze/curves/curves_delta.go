@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/join"
 )
 
 // CurveBaseline is the time of a row at the baseline. It is the time of the fitted line at the last baseline
@@ -36,6 +37,7 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	if c.ClockMoved {
 		return nil
 	}
+	c.OtherGraph = !join.SameDispatches(c.Index.Trace, b.Index.Trace)
 	in := make(map[int]bool, len(b.Selection.Steps))
 	for _, step := range b.Selection.Steps {
 		in[step] = true
@@ -49,7 +51,7 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		of := rows[r.Name]
-		if of == nil {
+		if of == nil || i > 0 && c.OtherGraph {
 			continue
 		}
 		var xs, ys []float64

@@ -128,6 +128,7 @@ type Weights struct {
 	// whether two times differ significantly.
 	counterparts  func([]*analyze.Launch) analyze.Counterparts
 	gone          []*analyze.Launch
+	goneOf        map[trace.OpID][]*analyze.Launch // those of operators that are in the graph
 	baseSteps     float64
 	judge         func(nowNS, baselineNS float64, now, then []*analyze.Launch) bool
 	ClockMoved    bool
@@ -161,6 +162,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 			w.Single = w.Single || len(p.Now) > 0 && slices.ContainsFunc(slices.Concat(p.Now, p.Base), single)
 		}
 		w.judge, w.ClockMoved, w.gone = c.Differ, c.ClockMoved, c.Gone
+		w.goneOf = goneOf(x, c.Gone)
 		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
 	}
 	measured := true
@@ -176,13 +178,29 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 	return w, nil
 }
 
+// goneOf divides launches that ran only at the baseline by the operator of the same name in the graph.
+func goneOf(x *analyze.Index, gone []*analyze.Launch) map[trace.OpID][]*analyze.Launch {
+	ids := map[string]trace.OpID{}
+	for i := range x.Trace.Graph.Ops {
+		ids[x.Trace.Graph.Ops[i].Name] = x.Trace.Graph.Ops[i].ID
+	}
+	of := map[trace.OpID][]*analyze.Launch{}
+	for _, l := range gone {
+		if id, ok := ids[l.Op.Name]; ok {
+			of[id] = append(of[id], l)
+		}
+	}
+	return of
+}
+
 // sum computes the numbers of a node from the numbers of the node's operators.
 func (w *Weights) sum(n *GraphNode) {
 	n.Measured, n.ErrorDB = true, math.Inf(1)
-	var launches []*analyze.Launch
+	var launches, gone []*analyze.Launch
 	sets := make([][]int, len(n.Ops)) // indices of dispatches in the step
 	for i, unit := range n.Ops {
 		for _, id := range unit {
+			gone = append(gone, w.goneOf[id]...)
 			for _, l := range w.ByOp[id] {
 				launches, sets[i] = append(launches, l), append(sets[i], l.Index)
 				if k := len(n.Dispatches); k == 0 || n.Dispatches[k-1] != l.ID {
@@ -218,9 +236,9 @@ func (w *Weights) sum(n *GraphNode) {
 	}
 	cost, other := w.costs.Beside(launches)
 	n.Cost, n.Other, n.Costs = cost, other, w.costs
-	if w.counterparts != nil && !w.ClockMoved && len(launches) > 0 {
+	if w.counterparts != nil && !w.ClockMoved && len(launches)+len(gone) > 0 {
 		of := w.counterparts(launches)
-		w.compare(n, launches, of.Launches, of.SameWork(n.Group))
+		w.compare(n, launches, slices.Concat(of.Launches, gone), of.SameWork(n.Group))
 	}
 }
 
@@ -241,7 +259,7 @@ func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, sameWork bo
 		return
 	}
 	d.TimeNS = n.NS - d.BaselineNS
-	if d.Timed = len(then) > 0 && !slices.ContainsFunc(slices.Concat(now, then), single); d.Timed {
+	if d.Timed = len(now) > 0 && len(then) > 0 && !slices.ContainsFunc(slices.Concat(now, then), single); d.Timed {
 		d.Equal = !w.judge(n.NS, d.BaselineNS, now, then)
 	}
 }

@@ -91,10 +91,12 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	if t.Baseline.Chosen() {
 		beside = table.Kept
 	}
-	baseline := weighed.Cell(beside, table.Measured, "base_us", "baseline", "us",
+	// Rows without dispatches can have a time at the baseline.
+	operators := of.Where(func(n *graphtree.GraphNode) bool { return n.Edge == "" })
+	baseline := operators.Cell(beside, table.Measured, "base_us", "baseline", "us",
 		"GPU time of the same dispatches in a step of the baseline",
 		func(n *graphtree.GraphNode) table.Cell { return baselineCell(n, decimals) })
-	delta := weighed.Cell(80, table.Measured, "delta_us", "Δµs", "us",
+	delta := operators.Cell(80, table.Measured, "delta_us", "Δµs", "us",
 		"isolated time minus the baseline's isolated time; = means a difference within the noise, ? means that there are "+
 			"too few times to know",
 		func(n *graphtree.GraphNode) table.Cell { return report.DeltaCell(t.Baseline, n.Delta, decimals) })

@@ -28,5 +28,8 @@ func baseParts(c *curves.Curves) []table.Segment {
 	part := table.Say(0, "Δlast against %s at position %.0f",
 		c.Baseline.Selection.Called(), c.Rows[0].Baseline.At)
 	part.Short = "Δ " + c.Baseline.Selection.Short()
+	if c.OtherGraph {
+		part.Text += " for the whole step: the graphs differ"
+	}
 	return []table.Segment{part, report.OtherTrace(c.Index, c.Baseline.Index)}
 }
