@@ -259,7 +259,8 @@ func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, sameWork bo
 		return
 	}
 	d.TimeNS = n.NS - d.BaselineNS
-	if d.Timed = len(now) > 0 && len(then) > 0 && !slices.ContainsFunc(slices.Concat(now, then), single); d.Timed {
+	d.Timed = len(now) > 0 && len(then) > 0 && !slices.ContainsFunc(slices.Concat(now, then), single)
+	if d.Timed {
 		d.Equal = !w.judge(n.NS, d.BaselineNS, now, then)
 	}
 }

@@ -152,9 +152,10 @@ func Outcome(d *diff.Diff) []string {
 		result + times + fewer + where.short,
 	}
 	if !where.found { // both times say more than that no operator differs
-		return append(list, result+times+fewer, result+times, brief+times, brief)
+		return append(list, result+times+fewer, result+times, brief+times, brief+total.timed)
 	}
-	return append(list, result+times+where.short, result+where.short, brief+where.short, brief)
+	return append(list, result+times+where.short, result+total.timed+where.short,
+		brief+total.timed+where.short, brief+total.timed)
 }
 
 // totalText says how the time of a step changed.
@@ -162,6 +163,7 @@ type totalText struct {
 	said  string // "5.10 ms faster"
 	times string // "513 → 508 ms a decode step"; "" if the times were not compared
 	noise string // "; noise ± 6.1 ms" if the difference is not significant
+	timed string // " with timing" if timing made the steps longer, for texts without `times`
 }
 
 func totalWords(d *diff.Diff) totalText {
@@ -190,7 +192,7 @@ func totalWords(d *diff.Diff) totalText {
 		step = string(phase) + " step"
 	}
 	if total.Timed {
-		step = "timed " + step
+		step, t.timed = "timed "+step, " with timing"
 	}
 	article := " a "
 	if strings.HasPrefix(step, "e") {
