@@ -90,7 +90,13 @@ func TestTotalIsThatOfTheDiff(t *testing.T) {
 	other := analyze.NewIndex(tiny)
 	ordered.baseline = &analyze.Baseline{Index: other, Selection: other.Phase(trace.Decode)}
 	ordered.now = x.Phase(trace.Decode)
-	all["ordered"] = ordered // the graphs have no operator in common
+	all["ordered"] = ordered          // the graphs have no operator in common
+	renamed := tracetest.Llama(4, 30) // whose last operator is not in the graph of the other run
+	renamed.Graph.Ops[len(renamed.Graph.Ops)-1].Name = "of another engine"
+	other = analyze.NewIndex(renamed)
+	apart := ordered
+	apart.baseline = &analyze.Baseline{Index: other, Selection: other.Phase(trace.Decode)}
+	all["apart"] = apart
 	for name, c := range all {
 		d, err := report.Dispatches(ctx, c.x, analyze.Options{Selection: c.now, Baseline: c.baseline})
 		if err != nil {

@@ -128,7 +128,8 @@ type Weights struct {
 	// whether two times differ significantly.
 	counterparts  func([]*analyze.Launch) analyze.Counterparts
 	gone          []*analyze.Launch
-	goneOf        map[trace.OpID][]*analyze.Launch // those of operators that are in the graph
+	goneOf        map[trace.OpID][]*analyze.Launch   // those of operators that are in the graph
+	goneIn        func(*GraphNode) []*analyze.Launch // the others, by heading
 	baseSteps     float64
 	judge         func(nowNS, baselineNS float64, now, then []*analyze.Launch) bool
 	ClockMoved    bool
@@ -162,7 +163,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 			w.Single = w.Single || len(p.Now) > 0 && slices.ContainsFunc(slices.Concat(p.Now, p.Base), single)
 		}
 		w.judge, w.ClockMoved, w.gone = c.Differ, c.ClockMoved, c.Gone
-		w.goneOf = goneOf(x, c.Gone)
+		w.goneOf, w.goneIn = goneOf(x, o.Baseline.Index, c.Gone)
 		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
 	}
 	measured := true
@@ -178,19 +179,41 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 	return w, nil
 }
 
-// goneOf divides launches that ran only at the baseline by the operator of the same name in the graph.
-func goneOf(x *analyze.Index, gone []*analyze.Launch) map[trace.OpID][]*analyze.Launch {
+// goneOf divides launches that ran only at the baseline: by the operator of the same name in the graph or, if
+// there is none, by the heading of their part, layer or block.
+func goneOf(x, baseline *analyze.Index, gone []*analyze.Launch) (of map[trace.OpID][]*analyze.Launch,
+	in func(*GraphNode) []*analyze.Launch,
+) {
 	ids := map[string]trace.OpID{}
 	for i := range x.Trace.Graph.Ops {
 		ids[x.Trace.Graph.Ops[i].Name] = x.Trace.Graph.Ops[i].ID
 	}
-	of := map[trace.OpID][]*analyze.Launch{}
+	of = map[trace.OpID][]*analyze.Launch{}
+	var rest []*analyze.Launch
 	for _, l := range gone {
 		if id, ok := ids[l.Op.Name]; ok {
 			of[id] = append(of[id], l)
+		} else {
+			rest = append(rest, l)
 		}
 	}
-	return of
+	return of, func(n *GraphNode) (list []*analyze.Launch) {
+		for _, unit := range n.Ops {
+			if len(unit) == 0 { // of a graph without operators
+				continue
+			}
+			first := &x.Trace.Graph.Ops[unit[0]]
+			for _, l := range rest {
+				switch at := l.Op.Layer; {
+				case !n.Group || (at == nil) != (first.Layer == nil):
+				case at == nil && baseline.Graph.Layers.Part(l.Op) == n.Key,
+					at != nil && *at == *first.Layer && (n.Parent < 0 || l.Op.Block == first.Block):
+					list = append(list, l)
+				}
+			}
+		}
+		return list
+	}
 }
 
 // sum computes the numbers of a node from the numbers of the node's operators.
@@ -236,6 +259,9 @@ func (w *Weights) sum(n *GraphNode) {
 	}
 	cost, other := w.costs.Beside(launches)
 	n.Cost, n.Other, n.Costs = cost, other, w.costs
+	if w.goneIn != nil {
+		gone = append(gone, w.goneIn(n)...)
+	}
 	if w.counterparts != nil && !w.ClockMoved && len(launches)+len(gone) > 0 {
 		of := w.counterparts(launches)
 		w.compare(n, launches, slices.Concat(of.Launches, gone), of.SameWork(n.Group))
