@@ -52,6 +52,9 @@ func (c *comparison) deltaOf(now *Launch, sameEngine bool) (d Delta) {
 			// Names of kernels have numbers that differ between graphs.
 			d.Route = d.From.Route != now.Plan.Route
 		}
+		if c.Joined == join.ByID {
+			d.Text = d.Text || c.otherSource(d.From.Kernel, now.Plan.Kernel)
+		}
 	}
 	if c.ClockMoved || len(then.Launches) == 0 {
 		return d
@@ -69,6 +72,12 @@ func (c *comparison) deltaOf(now *Launch, sameEngine bool) (d Delta) {
 		d.Equal = !c.Differ(now.Time.Median, d.BaselineNS, list, then.Launches)
 	}
 	return d
+}
+
+// otherSource reports whether a kernel of the same name was built from another source in each run.
+func (c *comparison) otherSource(from, to string) bool {
+	base, now := c.baseline.Kernel(from), c.x.Kernel(to)
+	return from == to && base != nil && now != nil && base.SourceSHA256 != now.SourceSHA256
 }
 
 // Differ reports whether the times of two lists of launches differ significantly.

@@ -149,6 +149,23 @@ func TestKinetoEventsWithoutIDsAreNotJoined(t *testing.T) {
 	}
 }
 
+// A kernel without a duration was not measured: its time is not 0.
+func TestKernelsWithoutADurationAreNotMeasured(t *testing.T) {
+	got, err := Read(strings.NewReader(`{"traceEvents": [
+{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":9,"dur":1},
+{"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":55}]}`), Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times []trace.Time
+	for _, d := range got.Steps[0].Dispatches {
+		times = append(times, d.GPUNS)
+	}
+	if want := []trace.Time{trace.Measured(1000), {}}; !slices.Equal(times, want) {
+		t.Errorf("times %v, want %v", times, want)
+	}
+}
+
 // The trace says how many steps and kernels of the profile it lacks.
 func TestWhatKinetoLeavesOutIsCounted(t *testing.T) {
 	got, err := Read(strings.NewReader(`{"traceEvents": [

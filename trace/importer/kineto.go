@@ -114,7 +114,7 @@ func (r *kinetoReader) event(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	at := kinetoEvent{ts: e.TS, end: e.TS + e.Dur, time: time}
+	at := kinetoEvent{ts: e.TS, end: e.end(), time: time}
 	if at.name, err = r.name(e.Name); err != nil {
 		return err
 	}

@@ -80,12 +80,14 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 				return err
 			}
 		case strings.HasPrefix(text, vulkanTotal), strings.HasPrefix(text, "-----"):
-			inside = false
 			if total, ok := strings.CutPrefix(text, vulkanTotal); ok {
-				if totals++; !addsUp(rows, total) {
-					return &LineError{n, errors.New("the lines above do not add up to it: some are missing")}
+				if !addsUp(rows, total) {
+					wrong = &LineError{n, errors.New("the lines above do not add up to it: some are missing")}
+					continue
 				}
+				totals++
 			}
+			inside = false
 			if err := finish(); err != nil {
 				return err
 			}

@@ -36,16 +36,27 @@ type event struct {
 	PID   json.RawMessage `json:"pid"`
 	TID   json.RawMessage `json:"tid"`
 	TS    float64         `json:"ts"`  // µs
-	Dur   float64         `json:"dur"` // µs
+	Dur   *float64        `json:"dur"` // µs; nil if it was not measured
 	Args  json.RawMessage `json:"args"`
 }
 
 // time returns the duration of a complete event.
 func (e *event) time() (trace.Time, error) {
-	if !(e.Dur >= 0 && e.Dur <= maxMicros) {
-		return trace.Time{}, fmt.Errorf("dur: %v, want a number of µs between 0 and %g", e.Dur, maxMicros)
+	if e.Dur == nil {
+		return trace.Time{}, nil
 	}
-	return trace.Measured(int64(e.Dur*1e3 + 0.5)), nil
+	if us := *e.Dur; !(us >= 0 && us <= maxMicros) {
+		return trace.Time{}, fmt.Errorf("dur: %v, want a number of µs between 0 and %g", us, maxMicros)
+	}
+	return trace.Measured(int64(*e.Dur*1e3 + 0.5)), nil
+}
+
+// end returns the end of a complete event, in µs.
+func (e *event) end() float64 {
+	if e.Dur == nil {
+		return e.TS
+	}
+	return e.TS + *e.Dur
 }
 
 // onnxRow is the event of a node or a kernel.
@@ -72,7 +83,7 @@ func readONNX(in io.Reader, t *trace.Trace) error {
 		node, is := strings.CutSuffix(e.Name, nodeSuffix)
 		row := onnxRow{ts: e.TS, node: node, gpu: e.Cat == "Api" && string(e.PID) == "-1"}
 		if e.Cat == "Session" && e.Name == "model_run" {
-			if runs = append(runs, [2]float64{e.TS, e.TS + e.Dur}); len(runs) > maxRows {
+			if runs = append(runs, [2]float64{e.TS, e.end()}); len(runs) > maxRows {
 				return r.room(len(runs))
 			}
 			return nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,6 +142,11 @@ func importProfile(path string, o source.Options) (*trace.Trace, error) {
 				"Give the program that was profiled", printable.Short(path, 120))
 		}
 		return nil, err
+	}
+	joined := func(d trace.Dispatch) bool { return d.Joined != trace.JoinedNot }
+	if o.Path != "" && !slices.ContainsFunc(t.Graph.Dispatches, joined) {
+		return nil, fmt.Errorf("%s: no row fits an operator of %s. Give the model that was profiled",
+			printable.Short(path, 120), printable.Short(o.Path, 120))
 	}
 	return t, nil
 }

@@ -325,15 +325,17 @@ func (d *Diff) groupOf(by By, x *analyze.Index, l *analyze.Launch, r *Row) strin
 		return trace.OwnKernel(l.Plan.Kernel)
 	case ByClass:
 		return string(d.class(x, l))
-	case ByKind:
-		return l.Op.Kind
 	case ByLayer:
 		return layerOf(x, l)
 	}
+	place, kind := r.Place, r.Kind
 	if d.Joined == join.ByOrder {
-		return l.Dispatch.Named(l.Op.Place())
+		place, kind = l.Dispatch.Named(l.Op.Place()), l.Op.Kind
 	}
-	return r.Place
+	if by == ByKind {
+		return kind
+	}
+	return place
 }
 
 // sameKernel reports whether both sides have the same kernel of a name, or only one side has the name. The
@@ -350,9 +352,9 @@ func (d *Diff) sameKernel(name string) bool {
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
-// group divides the rows into groups. The time on each side belongs to the kernel, the kind, the class and
-// the layer of the dispatch that ran on that side, so a row can belong to several groups. A fused dispatch
-// and the dispatches that it replaces belong to the same operator.
+// group divides the rows into groups. The time on each side belongs to the kernel, the class and the layer
+// of the dispatch that ran on that side, so a row can belong to several groups. A fused dispatch and the
+// dispatches that it replaces belong to the same operator, and to its kind.
 func (d *Diff) group() {
 	type key struct {
 		by   By
@@ -475,9 +477,7 @@ func (d *Diff) otherWork(g *Group) bool {
 	oneSided := func(i int) bool { return d.Rows[i].Now == nil || d.Rows[i].Base == nil }
 	ordered := d.Joined == join.ByOrder
 	switch class := workclass.Class(g.Name); {
-	case g.By == ByClass && ordered && class == workclass.Other: // often fused into other classes
-		return true
-	case g.By == ByClass:
+	case g.By == ByClass && !ordered:
 		return workclass.DependsOnNames(class) && d.unnamed(false) != d.unnamed(true)
 	case d.Joined == join.ByID, g.By == ByKernel:
 		return false

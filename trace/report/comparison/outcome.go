@@ -20,6 +20,9 @@ func Subject(d *diff.Diff) (long, short string) {
 		all, name := subject(d, c)
 		parts, names = append(parts, all), append(names, name)
 	}
+	if other := otherPositions(d); other != "" && len(parts) > 0 {
+		parts, names = append(parts, other), append(names, "Other positions")
+	}
 	switch n := len(parts); {
 	case n == 0 && d.Base.Index == d.Now.Index:
 		return d.Now.Selection.Called() + " against " + d.Base.Selection.Called(),
@@ -56,13 +59,21 @@ func sameSettings(d *diff.Diff) (long, short string) {
 	case imported:
 		return "No known setting differs", "No known setting differs"
 	}
-	now, base := positions(&d.Now), positions(&d.Base)
-	if now[1] < base[0] || base[1] < now[0] {
-		long = fmt.Sprintf("Same settings, positions %d–%d instead of %d–%d", now[0], now[1], base[0],
-			base[1])
-		return long, "Other positions"
+	if other := otherPositions(d); other != "" {
+		return "Same settings, " + other, "Other positions"
 	}
 	return "Same settings", "Same settings"
+}
+
+// otherPositions names the positions of both sides if they have none in common. It returns "" if they have,
+// or if one side is the profile of another engine, whose positions are not known.
+func otherPositions(d *diff.Diff) string {
+	now, base := positions(&d.Now), positions(&d.Base)
+	if d.Now.Index.Trace.Engine != "" || d.Base.Index.Trace.Engine != "" ||
+		now[1] >= base[0] && base[1] >= now[0] {
+		return ""
+	}
+	return fmt.Sprintf("positions %d–%d instead of %d–%d", now[0], now[1], base[0], base[1])
 }
 
 // positions returns the first and the last position of the compared steps of a side.

@@ -312,7 +312,16 @@ func TestSubjectNamesTheSettings(t *testing.T) {
 			base.Model = trace.Model{Name: "large", Layers: 2}
 			now.Model = trace.Model{Name: "small", Layers: 1}
 		},
+		"Build 1.1 instead of 1.0, positions 512–541 instead of 0–29": func(_, now *trace.Trace) {
+			now.Producer.Version = "1.1"
+			for i := range now.Steps {
+				now.Steps[i].Position += 512
+			}
+		},
 		"Engine llama.cpp instead of gpuscope": func(base, now *trace.Trace) { // imported without a model
+			for i := range base.Steps {
+				base.Steps[i].Position += 512 // the positions of the other engine are not known
+			}
 			base.Engine, base.Model = "gpuscope", trace.Model{Name: "small", Layers: 2, Quantization: "Q4_0"}
 			now.Engine, now.Model = "llama.cpp", trace.Model{}
 		},

@@ -259,6 +259,8 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 	}
 	only := "" // the only run that has the group
 	switch {
+	case c.kind == ofCount && !d.SameEngine && strings.HasSuffix(c.Metric, ".changed") && c.Metric != "rows.changed":
+		return missing("plans are not compared, because the engines differ")
 	case c.kind == ofCount:
 		r.Value = float64(d.Count(c.count))
 		r.Holds = c.compare(r.Value)
@@ -271,8 +273,10 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 			return missing("%s is a part of op:%s. Use that", short(c.name), fused)
 		case g == nil:
 			return missing("neither run has the %s %q", c.by, short(c.name))
-		case len(c.groups(d)) > 1:
+		case len(c.groups(d)) > 1 && c.Change:
 			return missing("the kernels of this name are different: their sources differ")
+		case len(c.groups(d)) > 1 && g.Now == 0:
+			g = c.groups(d)[1] // the limit is on B
 		}
 		r.Times = &g.Times
 		switch {
@@ -301,11 +305,11 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 		}
 	}
 	if only != "" {
-		if c.Unit == Percent && only == "B" {
-			return missing("only B has such dispatches, so there is no change in percent. Use a time")
+		if c.Unit != Percent || only == "A" { // otherwise there is no change in percent
+			r = c.result(d, r, r.Times.Base.NS, r.Times.Now.NS)
 		}
-		r = c.result(d, r, r.Times.Base.NS, r.Times.Now.NS)
 		if c.Change {
+			r.Counts = false
 			r.NotJudged = "only " + only + " has such dispatches"
 			r.Remedy = "use the total, a layer, or a time without + or -"
 		}

@@ -178,7 +178,7 @@ func TestTimesOfDispatchesOfOneRun(t *testing.T) {
 	}{
 		{"layer:1>1ns", one, two, true, true, false},
 		{"layer:1>+1ns", one, two, false, false, false},
-		{"layer:1>+5%", one, two, false, false, true}, // the time in A is 0
+		{"layer:1>+5%", one, two, false, false, false}, // the time in A is 0
 		{"layer:1>1ns", two, one, false, true, false},
 		{"layer:1>+5%", two, one, false, false, false},
 		{"layer:1<-5%", two, one, false, false, false},
@@ -233,6 +233,43 @@ func TestWhatIsNotComparedIsAnError(t *testing.T) {
 		if _, err := e.Eval(d); !errors.As(err, &missing) || !strings.Contains(missing.Why, want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+	limit, err := expr.Parse("kernel:rms_norm>1ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := limit.Eval(d); err != nil || !r.Failed() {
+		t.Errorf("the limit on B alone: %+v %v", r, err)
+	}
+}
+
+// A kernel of the same name with another source is counted. Plans of two engines are not compared.
+func TestSourcesOfKernelsAreCounted(t *testing.T) {
+	count := func(engine string) (expr.Result, error) {
+		base, now := tracetest.Llama(1, 6), tracetest.Llama(1, 6)
+		now.Engine = engine
+		for k := range now.Graph.Kernels {
+			if kernel := &now.Graph.Kernels[k]; kernel.Name == "rms_norm" {
+				kernel.SourceSHA256 = strings.Repeat("a", 64)
+			}
+		}
+		x, y := analyze.NewIndex(base), analyze.NewIndex(now)
+		d, err := diff.Of(t.Context(), diff.Side{Index: x, Selection: x.Phase(trace.Decode)},
+			diff.Side{Index: y, Selection: y.Phase(trace.Decode)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := expr.Parse("source.changed>0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Eval(d)
+	}
+	if r, err := count(""); err != nil || !r.Failed() || r.Value != 3 {
+		t.Errorf("%+v %v, want the 3 norms", r, err)
+	}
+	if _, err := count("another engine"); !errors.As(err, new(*expr.MissingError)) {
+		t.Errorf("two engines: %v", err)
 	}
 }
 
