@@ -120,6 +120,11 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 		})
 	} else if err := cmp.Or(wrong, finish()); err != nil {
 		return err
+	} else if inside && len(t.Steps) > 0 {
+		t.Events = append(t.Events, trace.Event{
+			Step: len(t.Steps) - 1, Kind: trace.EventCut,
+			Text: "the log may be truncated: its last step has no total",
+		})
 	}
 	if len(t.Steps) == 0 {
 		return fmt.Errorf("%w: the blocks have no lines", ErrFormat)

@@ -177,6 +177,10 @@ func TestIncompleteVulkanLogs(t *testing.T) {
 			t.Errorf("cut after %q: %v", whole[len(step):at], err)
 		}
 	}
+	only, err := Read(strings.NewReader(step[:len(step)-len("Total time: 43 us.\n")]), Run{})
+	if err != nil || len(only.Steps) != 1 || len(only.Events) != 1 || only.Events[0].Kind != trace.EventCut {
+		t.Errorf("without any total: %v", err)
+	}
 	for _, text := range []string{
 		strings.Replace(whole, "ROPE: 4 x 10 us = 40 us\n", "", 1),
 		step + strings.Replace(step, "Total time: 43 us.\n", "", 1) + step,

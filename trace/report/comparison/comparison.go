@@ -366,6 +366,9 @@ func Headline(d *diff.Diff) string {
 				return fmt.Sprintf("%s: %s, %s", title(Verdict(&r.Times)), r.Name, Difference(&r.Times))
 			}
 		}
+		if t := &d.Isolated; t.Significant {
+			return fmt.Sprintf("%s: sum of isolated times, %s", title(Verdict(t)), Difference(t))
+		}
 		return "No significant difference in time"
 	}
 	text := fmt.Sprintf("%s: %s %s, %s", title(Verdict(&g.Times)), g.By, g.Name, Difference(&g.Times))

@@ -261,6 +261,21 @@ func TestHeadlineHasNoShareAboveTheWhole(t *testing.T) {
 	}
 }
 
+// If dispatches were joined in order, only the total can differ significantly. It is the headline then.
+func TestHeadlineOfATotalAlone(t *testing.T) {
+	base, now := runOf(4, []work{{"a", nil, 10}}, 0.01), runOf(4, []work{{"b", nil, 30}}, 0.01)
+	for _, tr := range []*trace.Trace{base, now} {
+		for i := range tr.Steps { // as in a profile without times of whole steps
+			tr.Steps[i].CPU.TotalNS, tr.Steps[i].GPU = trace.Time{}, nil
+		}
+	}
+	d, _ := outcome(t, base, now)
+	if text := comparison.Headline(d); d.Joined != join.ByOrder ||
+		!strings.HasPrefix(text, "Slower: sum of isolated times, ") {
+		t.Errorf("joined %v: %s", d.Joined, text)
+	}
+}
+
 func TestSubjectNamesTheSettings(t *testing.T) {
 	for want, change := range map[string]func(base, now *trace.Trace){
 		"Same settings": func(_, _ *trace.Trace) {},

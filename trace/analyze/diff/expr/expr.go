@@ -16,6 +16,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/analyze/join"
 )
 
 // kind is the kind of value that a metric has.
@@ -261,6 +262,8 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 	switch {
 	case c.kind == ofCount && !d.SameEngine && strings.HasSuffix(c.Metric, ".changed") && c.Metric != "rows.changed":
 		return missing("plans are not compared, because the engines differ")
+	case c.Metric == "source.changed" && d.Joined != join.ByID:
+		return missing("sources are only compared if the graphs are the same")
 	case c.kind == ofCount:
 		r.Value = float64(d.Count(c.count))
 		r.Holds = c.compare(r.Value)

@@ -224,7 +224,9 @@ func TestWhatIsNotComparedIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]string{"op:attn.q>1us": "op:attn.fused", "kernel:rms_norm>+1%": "sources"} {
+	for text, want := range map[string]string{
+		"op:attn.q>1us": "op:attn.fused", "kernel:rms_norm>+1%": "sources", "source.changed>0": "graphs",
+	} {
 		e, err := expr.Parse(text)
 		if err != nil {
 			t.Fatal(err)
