@@ -69,6 +69,12 @@ trace show --base (docs/guide/import.md).`,
 				if err != nil {
 					return err
 				}
+				joined := func(d trace.Dispatch) bool { return d.Joined != trace.JoinedNot }
+				if o.Path != "" && !slices.ContainsFunc(t.Graph.Dispatches, joined) {
+					fmt.Fprintf(e.Stderr, "gpuscope trace import: no row of %s fits an operator of %s. "+
+						"Is it the model that was profiled?\n", printable.Clean(operands[0]),
+						printable.Clean(o.Path))
+				}
 				t.Producer, t.Created = by, time.Now().UTC().Format(time.RFC3339)
 				t.Command = append([]string{"gpuscope"}, e.Args...)
 				if out == "" {
@@ -142,11 +148,6 @@ func importProfile(path string, o source.Options) (*trace.Trace, error) {
 				"Give the program that was profiled", printable.Short(path, 120))
 		}
 		return nil, err
-	}
-	joined := func(d trace.Dispatch) bool { return d.Joined != trace.JoinedNot }
-	if o.Path != "" && !slices.ContainsFunc(t.Graph.Dispatches, joined) {
-		return nil, fmt.Errorf("%s: no row fits an operator of %s. Give the model that was profiled",
-			printable.Short(path, 120), printable.Short(o.Path, 120))
 	}
 	return t, nil
 }
