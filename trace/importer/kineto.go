@@ -89,7 +89,7 @@ func readKineto(in io.Reader, t *trace.Trace) error {
 	if left != nil {
 		t.Events = append(t.Events, trace.Event{
 			Step: len(t.Steps) - 1, Kind: trace.EventLeftOut,
-			Text: "left out of the trace: " + strings.Join(left, ", "),
+			Text: "not imported: " + strings.Join(left, ", "),
 		})
 	}
 	d.note(t)

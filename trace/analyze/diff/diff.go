@@ -368,7 +368,7 @@ func (d *Diff) group() {
 		if now {
 			x = d.Now.Index
 		}
-		k := key{by, d.groupOf(by, x, l, &d.Rows[row]), now}
+		k := key{by: by, name: d.groupOf(by, x, l, &d.Rows[row])}
 		if k.name == "" {
 			return new(Group)
 		}

@@ -179,8 +179,8 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 	return w, nil
 }
 
-// goneOf divides launches that ran only at the baseline: by the operator of the same name in the graph or, if
-// there is none, by the heading of their part, layer or block.
+// goneOf divides launches that ran only at the baseline. If the graph has an operator of the same name, `of`
+// has them by this operator. Otherwise `in` returns them for the heading of their part, layer or block.
 func goneOf(x, baseline *analyze.Index, gone []*analyze.Launch) (of map[trace.OpID][]*analyze.Launch,
 	in func(*GraphNode) []*analyze.Launch,
 ) {
@@ -198,6 +198,9 @@ func goneOf(x, baseline *analyze.Index, gone []*analyze.Launch) (of map[trace.Op
 		}
 	}
 	return of, func(n *GraphNode) (list []*analyze.Launch) {
+		if !n.Group || rest == nil {
+			return nil
+		}
 		for _, unit := range n.Ops {
 			if len(unit) == 0 { // of a graph without operators
 				continue
@@ -205,7 +208,7 @@ func goneOf(x, baseline *analyze.Index, gone []*analyze.Launch) (of map[trace.Op
 			first := &x.Trace.Graph.Ops[unit[0]]
 			for _, l := range rest {
 				switch at := l.Op.Layer; {
-				case !n.Group || (at == nil) != (first.Layer == nil):
+				case (at == nil) != (first.Layer == nil):
 				case at == nil && baseline.Graph.Layers.Part(l.Op) == n.Key,
 					at != nil && *at == *first.Layer && (n.Parent < 0 || l.Op.Block == first.Block):
 					list = append(list, l)

@@ -190,7 +190,7 @@ func (p *Pairs) operators() (pieces []Piece) {
 }
 
 // together returns one piece with these items for each number of tokens that `now` has. If no item of the
-// baseline read this number of tokens, the piece has those that read as many as the last item.
+// baseline read this number of tokens, the piece has the items with the number of tokens of the last one.
 func (p *Pairs) together(now, base []int) (pieces []Piece) {
 	with := func(s *Side, list []int, tokens int) (of []int) {
 		for _, i := range list {

@@ -198,7 +198,7 @@ type Verdict struct {
 	NoiseNS     float64
 	Known       bool
 	Significant bool
-	// MovedNS is the part of NoiseNS that is work which only one side includes (Pair.MoreNS).
+	// MovedNS is the part of NoiseNS that moved work can explain (Pair.MoreNS).
 	MovedNS float64
 }
 
